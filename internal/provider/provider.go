@@ -1,0 +1,75 @@
+// Package provider is the contract between the operator and whatever makes virtual machines: the
+// interface, its types, its error classes, its configuration and its registry. The rules in words,
+// with an id each, are in docs/provider-contract.md; comments here cite those ids.
+//
+// The package knows no Kubernetes and no backend library.
+package provider
+
+import "context"
+
+// Provider makes, reads, removes and lists instances in one backend. All methods are safe for
+// concurrent use, return within a second of ctx's end, and return a *Error of one of the four
+// classes (see Classes) or nil.
+type Provider interface {
+	// Create makes the instance that req describes, or finishes one that an earlier call left half
+	// made, and returns its ID. The same request twice, twenty at once, or again after a crash at any
+	// point, gives one instance and one ID. An existing stopped instance is started.
+	// It returns ErrPermanent with ReasonNameConflict when something that is not this instance
+	// stands under the name, ErrQuotaExceeded when the backend has no room, and never ErrNotFound.
+	Create(ctx context.Context, req CreateRequest) (id string, err error)
+
+	// Get reads one instance. ErrNotFound means positive proof that it does not exist; every doubt is
+	// another class. A malformed ID is ErrPermanent.
+	Get(ctx context.Context, id string) (Instance, error)
+
+	// Delete removes the instance and everything that Create made for it, whatever state it is in,
+	// and returns nil when nothing of it is left, also when nothing was there. What does not carry
+	// this installation's mark is never touched: ErrPermanent with ReasonNotOurs.
+	Delete(ctx context.Context, id string) error
+
+	// ListByTag lists the instances that carry this installation's mark, half-made ones included. An
+	// unreachable part of the backend is an error for the whole list. An instance that cannot be
+	// read is left out, so absence is never concluded from a list: only Get can say NotFound.
+	ListByTag(ctx context.Context) ([]Instance, error)
+}
+
+// Checker is optional: the health of each part of the backend that can fail alone.
+type Checker interface {
+	// Check returns one entry per configured host, in configuration order, always: what could not be
+	// checked before ctx ended is an entry that is not ready. The number of backend calls does not
+	// depend on the number of instances.
+	Check(ctx context.Context) []HostCheck
+}
+
+// Identifier is optional: the ID that Create would return, known before Create, so that a caller can
+// write it down first.
+type Identifier interface {
+	// IDFor makes no backend call. It returns ErrPermanent for a request that Create would refuse
+	// without asking the backend.
+	IDFor(req CreateRequest) (string, error)
+}
+
+// Watcher is optional: IDs of instances that may have changed. It is a hint: missing one, or
+// sending one too many, is allowed.
+type Watcher interface {
+	// Watch sends until ctx ends, then closes the channel.
+	Watch(ctx context.Context) (<-chan string, error)
+}
+
+// Renderer is optional: what Create would send to the backend, without touching it.
+type Renderer interface {
+	// Render returns named documents. Secrets in them are shown: the caller asked for them.
+	Render(req CreateRequest) ([]Document, error)
+}
+
+// Document is one text that a Renderer returns.
+type Document struct {
+	Name    string // for example "domain.xml"
+	Content string
+}
+
+// Closer is optional: a provider that keeps connections implements it. After Close no other method
+// is called.
+type Closer interface {
+	Close() error
+}
