@@ -73,3 +73,10 @@ type Document struct {
 type Closer interface {
 	Close() error
 }
+
+// Guarder is optional: destinations that an instance must never be a way to, beside the ranges that
+// are closed for every instance. The hypervisor that it runs on is one.
+type Guarder interface {
+	// GuardedDestinations makes no backend call. Each is a CIDR, an IP address or a host name.
+	GuardedDestinations(p Placement) ([]string, error)
+}
