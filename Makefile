@@ -1,0 +1,127 @@
+# `make help` lists the targets. Everything that a target needs, it installs or builds itself.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+export GOFLAGS ?= -mod=readonly
+TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
+GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --
+STAGE := ./hack/stage
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+LAB_DIR ?= $(CURDIR)/.lab
+LAB_HOSTS ?= 1
+export LAB_DIR LAB_HOSTS
+
+# What tests run beside Go: a C compiler for the race detector, squid for the proxy's configuration,
+# xorriso, qemu-img and the schema checks of libvirt-clients as independent readers of what we write.
+TEST_PACKAGES := gcc libc6-dev squid xorriso qemu-utils libvirt-clients iproute2 openssh-client shellcheck curl jq
+
+##@ Start here
+
+.PHONY: help
+help: ## This list.
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z0-9-]+:.*## / { printf "  %-24s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Two VMs on two KVM hosts of a lab on this machine, and a request through each (needs root).
+	@LAB_HOSTS=2 ./hack/demo/up
+
+.PHONY: demo-down
+demo-down: ## Remove everything that the demo made, and prove that nothing is left.
+	@./hack/demo/down
+
+.PHONY: test
+test: ## Every test there is but the long ones, with each stage's time (needs root).
+	@./hack/test
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/egressctl.
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/egressctl ./cmd/egressctl
+
+.PHONY: k8s
+k8s: ## Build the real control plane (etcd, kube-apiserver, kube-controller-manager, kubectl) into bin/k8s.
+	./hack/k8s/build
+
+.PHONY: image
+image: ## Build the egress image (Debian, cloud-init, guest agent, squid), once per recipe.
+	./test/lab/image build
+
+##@ Check
+
+.PHONY: lint
+lint: ## golangci-lint with .golangci.yml, shellcheck, and the generated files' freshness.
+	@./hack/packages shellcheck gcc libc6-dev
+	$(TOOL) golangci-lint run ./...
+	shellcheck $$(git ls-files | xargs grep -lE '^#!/(usr/bin/env bash|bin/(ba)?sh)')
+
+.PHONY: fmt
+fmt: ## Format the Go files.
+	$(TOOL) golangci-lint fmt ./...
+
+.PHONY: vet
+vet: ## go vet with every build tag.
+	go vet ./...
+	go vet -tags=integration ./...
+	go vet -tags=e2e ./...
+
+.PHONY: docs-check
+docs-check: ## Every link, path, target, test, flag and symbol that the documents name exists.
+	go run ./hack/docscheck
+
+.PHONY: tidy-check
+tidy-check: ## go.mod and go.sum hold what is used, and nothing else.
+	go mod tidy -diff
+	cd tools && go mod tidy -diff
+	cd hack/k8s && go mod tidy -diff
+
+.PHONY: test-packages
+test-packages: ## Install the Debian packages that tests need.
+	@./hack/packages $(TEST_PACKAGES)
+
+.PHONY: test-unit
+test-unit: ## Unit tests with the race detector.
+	$(GOTESTSUM) -race -timeout 15m ./...
+
+.PHONY: test-squid
+test-squid: ## The rendered proxy configuration in a real squid, in a network namespace (needs root).
+	$(GOTESTSUM) -tags=integration -timeout 10m -count=1 ./internal/cloudinit/... ./internal/probe/...
+
+.PHONY: test-integration-kvm2
+test-integration-kvm2: ## The kvm2 provider against the host that KVM2_TEST_* name, or the running lab.
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -run TestKVM2 -timeout 40m ./internal/provider/kvm2/
+
+.PHONY: test-ctl
+test-ctl: ## egressctl against the running lab: killed, run again, and every fault that it must name.
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -timeout 30m ./test/ctl/...
+
+.PHONY: test-lab
+test-lab: ## The lab leaves nothing behind (starts and ends a lab of its own).
+	$(GOTESTSUM) -tags=lab -count=1 -timeout 15m ./test/lab/...
+
+##@ The lab: KVM hosts on this machine
+
+.PHONY: lab-up
+lab-up: image ## Start the lab: LAB_HOSTS hosts (1), with libvirtd, QEMU, sshd, a bridge, DHCP, an origin.
+	./test/lab/lab up
+
+.PHONY: lab-down
+lab-down: ## End the lab; nothing of it stays but LAB_DIR and the image.
+	./test/lab/lab down
+
+.PHONY: lab-status
+lab-status: ## Hosts, domains, volumes and addresses of the lab.
+	./test/lab/lab status
+
+.PHONY: lab-shell
+lab-shell: ## A shell inside a host of the lab: HOST (kvm1).
+	./test/lab/lab shell $(or $(HOST),kvm1)
+
+.PHONY: clean
+clean: ## Remove what was built, the egress image included.
+	rm -rf bin
