@@ -52,6 +52,15 @@ k8s: ## Build the real control plane (etcd, kube-apiserver, kube-controller-mana
 image: ## Build the egress image (Debian, cloud-init, guest agent, squid), once per recipe.
 	./test/lab/image build
 
+.PHONY: manifests
+manifests: ## Generate the CRDs and the operator's role under config/ from the Go sources.
+	$(TOOL) controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+
+.PHONY: generate
+generate: ## Generate deep copies, apply configurations and docs/api-reference.md.
+	$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt paths=./api/...
+	$(TOOL) crd-ref-docs --source-path=api/v1alpha1 --config=hack/api-reference.yaml --renderer=markdown --output-path=docs/api-reference.md --log-level=ERROR
+
 ##@ Check
 
 .PHONY: lint
@@ -73,6 +82,11 @@ vet: ## go vet with every build tag.
 .PHONY: docs-check
 docs-check: ## Every link, path, target, test, flag and symbol that the documents name exists.
 	go run ./hack/docscheck
+
+.PHONY: generated-check
+generated-check: manifests generate ## Nothing generated is stale.
+	@changed=$$(git status --porcelain -- api config docs/api-reference.md); \
+	if [ -n "$$changed" ]; then echo "stale, run 'make manifests generate' and commit:"; echo "$$changed"; exit 1; fi
 
 .PHONY: tidy-check
 tidy-check: ## go.mod and go.sum hold what is used, and nothing else.
