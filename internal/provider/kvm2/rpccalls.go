@@ -1,0 +1,189 @@
+package kvm2
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Numbers of libvirt's RPC framing (virnetprotocol.x).
+const (
+	frameHeaderSize = 28 // the length's own four bytes included
+	remoteProgram   = 0x20008086
+
+	typeCall   = 0
+	typeReply  = 1
+	typeStream = 3
+
+	statusOK       = 0
+	statusError    = 1
+	statusContinue = 2
+)
+
+// frameHeader is the start of a frame after its length.
+type frameHeader struct {
+	program, procedure, kind, status uint32
+	serial                           int32
+}
+
+// parseFrameHeader reads the whole header, length included.
+func parseFrameHeader(b []byte) frameHeader {
+	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[4*i:]) }
+	return frameHeader{
+		program: word(1), procedure: word(3), kind: word(4),
+		serial: int32(word(5)), //nolint:gosec // a serial is signed on the wire
+		status: word(6),
+	}
+}
+
+// errNotLibvirt: what came does not follow libvirt's protocol.
+var errNotLibvirt = errors.New("the answer does not follow libvirt's protocol")
+
+// rpcCalls follows the calls in flight on one connection, so that the library is given exactly the
+// messages that it waits for. It hands each over on an unbuffered channel, under one lock: a
+// second reply, or one to a call that has returned, would block the connection for ever.
+type rpcCalls struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	waiting map[int32]*rpcState
+	closed  bool
+	// opened: libvirt accepted the connection.
+	opened bool
+	// Of the frame that is being written: the header so far, and the bytes that follow it.
+	head []byte
+	rest int
+	// unsent are the calls whose frames are not wholly written.
+	unsent []*rpcState
+}
+
+// rpcState is one call in flight.
+type rpcState struct {
+	procedure uint32
+	sent      bool // its frame was written
+	streaming bool // its reply came, and its stream is open
+}
+
+func newRPCCalls() *rpcCalls {
+	c := &rpcCalls{waiting: map[int32]*rpcState{}}
+	c.changed.L = &c.mu
+	return c
+}
+
+// sending notes the calls whose frames begin in p, which is about to be written.
+func (c *rpcCalls) sending(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(p) > 0 {
+		if c.rest > 0 {
+			n := min(c.rest, len(p))
+			c.rest -= n
+			p = p[n:]
+			continue
+		}
+		n := min(frameHeaderSize-len(c.head), len(p))
+		c.head = append(c.head, p[:n]...)
+		p = p[n:]
+		if len(c.head) < frameHeaderSize {
+			return
+		}
+		c.rest = int(binary.BigEndian.Uint32(c.head)) - frameHeaderSize
+		if h := parseFrameHeader(c.head); h.kind == typeCall {
+			state := &rpcState{procedure: h.procedure}
+			c.waiting[h.serial] = state
+			c.unsent = append(c.unsent, state)
+		}
+		c.head = c.head[:0]
+	}
+}
+
+// written notes that everything given to sending was written.
+func (c *rpcCalls) written() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rest > 0 || len(c.head) > 0 {
+		return // the last frame goes on in the next write
+	}
+	for _, state := range c.unsent {
+		state.sent = true
+	}
+	c.unsent = c.unsent[:0]
+	c.changed.Broadcast()
+}
+
+// accept tells whether a message is one that the library waits for. One to a call that is not in
+// flight, such as an event or the answer to an aborted stream, is left out. A message that
+// contradicts the protocol is errNotLibvirt. It waits until the call's own frame is written.
+func (c *rpcCalls) accept(h frameHeader, body []byte) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, ok := c.waiting[h.serial]
+	if !ok || h.program != remoteProgram {
+		return false, nil
+	}
+	for !state.sent && !c.closed {
+		c.changed.Wait()
+	}
+	if c.closed {
+		return false, errClosed
+	}
+	if h.procedure != state.procedure {
+		return false, fmt.Errorf("%w: a reply to procedure %d names procedure %d", errNotLibvirt, state.procedure, h.procedure)
+	}
+	if state.streaming {
+		return c.acceptStream(h, body)
+	}
+	return c.acceptReply(h, body, state)
+}
+
+func (c *rpcCalls) acceptReply(h frameHeader, body []byte, state *rpcState) (bool, error) {
+	reply := replyShapes[state.procedure]
+	switch {
+	case h.kind != typeReply:
+		return false, fmt.Errorf("%w: a message of type %d instead of a reply", errNotLibvirt, h.kind)
+	case h.status == statusError && errorShape(&xdrCursor{body}):
+		delete(c.waiting, h.serial)
+	case h.status == statusOK && reply != nil && reply(&xdrCursor{body}):
+		if state.procedure == procStorageVolUpload {
+			state.streaming = true
+			break
+		}
+		c.opened = c.opened || state.procedure == procConnectOpen
+		delete(c.waiting, h.serial)
+	default:
+		return false, fmt.Errorf("%w: the reply to procedure %d has status %d and %d bytes that are none of its results",
+			errNotLibvirt, state.procedure, h.status, len(body))
+	}
+	return true, nil
+}
+
+// acceptStream takes the message that ends an upload's stream. Data that a server sends into an
+// upload is left out; a continuation without data is an end, as libvirt's daemons send it.
+func (c *rpcCalls) acceptStream(h frameHeader, body []byte) (bool, error) {
+	switch {
+	case h.kind != typeStream:
+		return false, fmt.Errorf("%w: a message of type %d inside a stream", errNotLibvirt, h.kind)
+	case h.status == statusContinue && len(body) > 0:
+		return false, nil
+	case h.status == statusOK, h.status == statusContinue,
+		h.status == statusError && errorShape(&xdrCursor{body}):
+		delete(c.waiting, h.serial)
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: a stream message of status %d", errNotLibvirt, h.status)
+}
+
+// wasOpened tells whether libvirt accepted the connection.
+func (c *rpcCalls) wasOpened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opened
+}
+
+// close frees whoever waits in accept.
+func (c *rpcCalls) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.changed.Broadcast()
+}
