@@ -1,0 +1,35 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var targetLine = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*(?: [A-Za-z0-9_.-]+)*):(?:[^=]|$)`)
+
+// makeTargets gives the targets that a Makefile defines.
+func makeTargets(makefile string) []string {
+	var targets []string
+	for _, match := range targetLine.FindAllStringSubmatch(makefile, -1) {
+		targets = append(targets, strings.Fields(match[1])...)
+	}
+	return targets
+}
+
+// checkTargets looks the targets of every make command up.
+func checkTargets(p project, doc document) []problem {
+	var problems []problem
+	for command := range doc.commands() {
+		if command.words[0] != "make" {
+			continue
+		}
+		for _, word := range command.words[1:] {
+			if strings.HasPrefix(word, "-") || strings.Contains(word, "=") || slices.Contains(p.targets, word) {
+				continue
+			}
+			problems = append(problems, problemf(doc.path, command.line, "the Makefile has no target %s", word))
+		}
+	}
+	return problems
+}
