@@ -27,7 +27,7 @@ func checkCommands(p project, doc document) []problem {
 			problems = append(problems, problemf(doc.path, command.line, "egressctl has no command %s", command.words[1]))
 		}
 		for _, w := range command.words {
-			if flag := longFlag.FindStringSubmatch(w); flag != nil && !known(p.source.flags, flag[1]) {
+			if flag := longFlag.FindStringSubmatch(w); len(flag) > 1 && !known(p.source.flags, flag[1]) {
 				problems = append(problems, problemf(doc.path, command.line, "no Go file declares the flag --%s", flag[1]))
 			}
 		}

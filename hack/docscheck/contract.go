@@ -63,8 +63,9 @@ func readContract(doc document) contract {
 }
 
 func codesIn(text string) []string {
-	var codes []string
-	for _, m := range inlineCode.FindAllStringSubmatch(text, -1) {
+	matches := inlineCode.FindAllStringSubmatch(text, -1)
+	codes := make([]string, 0, len(matches))
+	for _, m := range matches {
 		codes = append(codes, m[1])
 	}
 	return codes

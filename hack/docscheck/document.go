@@ -7,6 +7,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 )
 
@@ -18,6 +19,7 @@ type document struct {
 	links   []fragment // destinations
 	spans   []fragment // inline code
 	blocks  []block    // fenced code
+	tables  []table
 }
 
 // fragment is a piece of a document with the number of its line.
@@ -41,14 +43,15 @@ func parseDocument(name string, content []byte) document {
 	// The walk cannot fail: no visitor returns an error.
 	_ = ast.Walk(root, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
-			doc.add(node, content, slugs)
+			add(&doc, node, content, slugs)
 		}
 		return ast.WalkContinue, nil
 	})
 	return doc
 }
 
-func (d *document) add(node ast.Node, content []byte, slugs slugger) {
+// add notes what a node is to the checks.
+func add(d *document, node ast.Node, content []byte, slugs slugger) {
 	switch n := node.(type) {
 	case *ast.Heading:
 		d.anchors[slugs.slug(plainText(n, content))] = true
@@ -56,6 +59,8 @@ func (d *document) add(node ast.Node, content []byte, slugs slugger) {
 		d.links = append(d.links, fragment{lineOf(n, content), string(n.Destination)})
 	case *ast.Image:
 		d.links = append(d.links, fragment{lineOf(n, content), string(n.Destination)})
+	case *extast.Table:
+		d.tables = append(d.tables, readTable(n, content))
 	case *ast.CodeSpan:
 		d.spans = append(d.spans, fragment{lineOf(n, content), plainText(n, content)})
 	case *ast.FencedCodeBlock:

@@ -42,6 +42,8 @@ func checkProject(files fs.FS, symbolsOf func(module string) (map[string]bool, e
 	problems = append(problems, checkGoCitations(p)...)
 	problems = append(problems, checkContract(p)...)
 	problems = append(problems, checkSpecs(p)...)
+	problems = append(problems, checkGuide(p)...)
+	problems = append(problems, checkExisting(p)...)
 	return inOrder(problems), nil
 }
 

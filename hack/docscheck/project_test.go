@@ -3,11 +3,15 @@ package main
 import (
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
 // healthy is a small project in which everything that the documents name exists.
@@ -26,9 +30,20 @@ func healthy() map[string]string {
 			"- **[R2.1]** (`create-return` blocking) Create MUST return.\n- **[R2.2]** (`Checker`) Check MAY wait.\n\n" +
 			"## 4 Axes\n\n| section | axis | codes |\n|---|---|---|\n| 4.1 | `create-return` | `blocking`, `asynchronous` |\n\n" +
 			"## 11 Tests\n\n| row | name | rules |\n|---|---|---|\n| T1 | `Thing_works` | R2.1 |\n",
+		"internal/provider/errors.go": "package provider\n\nconst ReasonBusy = \"Busy\"\n",
+		guidePath: "# Guide\n\n| field | default |\n|---|---|\n| " + allKeys() + " | x |\n\n" +
+			"| reason | what to do |\n|---|---|\n| `Busy` | wait |\n",
+		existingPath:                 "# Providers\n\n| axis | kvm2 |\n|---|---|\n| `create-return` | `blocking` |\n",
 		templatePath:                 "# Template\n\n" + entries("...", "", "", ""),
 		"docs/kvm2-provider-spec.md": "# kvm2\n\n" + entries("blocking", "Yes.", "`DomainCreate`.", "| T1 | `TestThing_works` |"),
 	}
+}
+
+// allKeys gives the configuration's keys as inline code.
+func allKeys() string {
+	keys := map[string]bool{}
+	jsonKeys(reflect.TypeFor[provider.KVMConfig](), keys)
+	return "`" + strings.Join(slices.Sorted(maps.Keys(keys)), "` `") + "`"
 }
 
 // entries gives 24 numbered entries; the first one chooses an axis code and maps the rows.
@@ -197,7 +212,10 @@ func TestCheckProject_findsEachBrokenThing(t *testing.T) {
 		"axis code in a spec": {
 			reason: "a spec chooses codes of 4.20",
 			edit:   edit{spec, "= `blocking`", "= `slow`"},
-			want:   []string{spec + ":5: axis create-return has no code slow in the contract's 4.20"},
+			want: []string{
+				spec + ":5: axis create-return has no code slow in the contract's 4.20",
+				existingPath + `:5: axis create-return of kvm2 is "blocking" here and "slow" in the spec`,
+			},
 		},
 		"axis missing in the template": {
 			reason: "the template asks for every axis",
@@ -228,6 +246,36 @@ func TestCheckProject_findsEachBrokenThing(t *testing.T) {
 			reason: "evidence cites symbols that the client library has",
 			edit:   edit{spec, "### 2. Entry 2\n\nAnswer: Yes.\n\nEvidence: `DomainCreate`.", "### 2. Entry 2\n\nAnswer: Yes.\n\nEvidence: `DomainMake`."},
 			want:   []string{spec + ":15: github.com/digitalocean/go-libvirt declares no DomainMake"},
+		},
+		"field that the configuration lacks": {
+			reason: "the guide's tables of fields are a reference",
+			edit:   edit{guidePath, "`sshKeyFile`", "`sshKeyFile` `sshKey`"},
+			want:   []string{guidePath + ":5: there is no field sshKey"},
+		},
+		"field that the guide lacks": {
+			reason: "a reference is whole",
+			edit:   edit{guidePath, "`sshKeyFile`", ""},
+			want:   []string{guidePath + ":1: the field sshKeyFile stands in no table"},
+		},
+		"reason": {
+			reason: "the guide's reasons are those of the code",
+			edit:   edit{guidePath, "`Busy`", "`Idle`"},
+			want:   []string{guidePath + ":1: the reason Busy stands in no table", guidePath + ":9: there is no reason Idle"},
+		},
+		"axis code in the appendix": {
+			reason: "the appendix repeats the spec",
+			edit:   edit{existingPath, "`blocking`", "`asynchronous`"},
+			want:   []string{existingPath + `:5: axis create-return of kvm2 is "asynchronous" here and "blocking" in the spec`},
+		},
+		"axis missing in the appendix": {
+			reason: "the appendix has every axis",
+			edit:   edit{existingPath, "| `create-return` | `blocking` |\n", ""},
+			want:   []string{existingPath + ":3: axis create-return of kvm2 stands in no row"},
+		},
+		"provider without a spec": {
+			reason: "a column needs a spec",
+			edit:   edit{existingPath, "| axis | kvm2 |", "| axis | proxmox |"},
+			want:   []string{existingPath + ":3: there is no spec of proxmox"},
 		},
 		"row not mapped": {
 			reason: "rows and tests are one to one",

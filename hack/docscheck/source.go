@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +21,8 @@ type source struct {
 	tests    map[string]bool
 	flags    map[string]bool // long names, without hyphens
 	commands map[string]bool // first words of cobra commands' Use
+	// reasons are the values of string constants called reason... or Reason... of the contract and of kvm2.
+	reasons map[string]bool
 	// comments in order of the files' names, for the rules that they cite.
 	comments []comment
 }
@@ -37,7 +36,7 @@ type comment struct {
 
 // parseSource reads Go files, those with build tags included.
 func parseSource(files map[string][]byte) (source, error) {
-	s := source{names: map[string]map[string]bool{}, tests: map[string]bool{}, flags: map[string]bool{}, commands: map[string]bool{}}
+	s := source{names: map[string]map[string]bool{}, tests: map[string]bool{}, flags: map[string]bool{}, commands: map[string]bool{}, reasons: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, name, files[name], parser.ParseComments|parser.SkipObjectResolution)
@@ -57,6 +56,9 @@ func parseSource(files map[string][]byte) (source, error) {
 		}
 		maps.Copy(s.names[pkg], declaredNames(file))
 		s.addCommands(file)
+		if dir := path.Dir(name); dir == "internal/provider" || dir == "internal/provider/kvm2" {
+			s.addReasons(file)
+		}
 	}
 	return s, nil
 }
@@ -69,6 +71,25 @@ func (s *source) addComments(fset *token.FileSet, file *ast.File, name string) {
 			}
 		}
 	}
+}
+
+// addReasons notes the reasons that errors and checks can have.
+func (s *source) addReasons(file *ast.File) {
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, name := range spec.Names {
+			if !strings.HasPrefix(strings.ToLower(name.Name), "reason") || i >= len(spec.Values) {
+				continue
+			}
+			if text, ok := stringOf(spec.Values[i]); ok {
+				s.reasons[text] = true
+			}
+		}
+		return true
+	})
 }
 
 // declaredNames gives what a file declares: top-level names, methods, fields and interface methods.
@@ -147,31 +168,4 @@ func stringOf(expr ast.Expr) (string, bool) {
 	}
 	text, err := strconv.Unquote(literal.Value)
 	return text, err == nil
-}
-
-// moduleSymbols gives the names that the root package of a module in go.mod declares.
-func moduleSymbols(ctx context.Context, module string) (map[string]bool, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return nil, fmt.Errorf("find module %s: %w", module, err)
-	}
-	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*.go"))
-	if err != nil {
-		return nil, fmt.Errorf("find module %s: %w", module, err)
-	}
-	symbols := map[string]bool{}
-	for _, name := range paths {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read module %s: %w", module, err)
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, content, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, fmt.Errorf("read module %s: %w", module, err)
-		}
-		if !strings.HasSuffix(file.Name.Name, "_test") {
-			maps.Copy(symbols, declaredNames(file))
-		}
-	}
-	return symbols, nil
 }

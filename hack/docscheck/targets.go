@@ -10,8 +10,9 @@ var targetLine = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*(?: [A-Za-z
 
 // makeTargets gives the targets that a Makefile defines.
 func makeTargets(makefile string) []string {
-	var targets []string
-	for _, match := range targetLine.FindAllStringSubmatch(makefile, -1) {
+	matches := targetLine.FindAllStringSubmatch(makefile, -1)
+	targets := make([]string, 0, len(matches))
+	for _, match := range matches {
 		targets = append(targets, strings.Fields(match[1])...)
 	}
 	return targets
