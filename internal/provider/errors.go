@@ -1,9 +1,9 @@
 package provider
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The four error classes, matched with errors.Is.
@@ -29,6 +29,7 @@ const (
 	ReasonUnreachable            = "Unreachable"
 	ReasonInvalidRequest         = "InvalidRequest"
 	ReasonInvalidID              = "InvalidID"
+	ReasonInvalidConfig          = "InvalidConfig"
 	ReasonUnknownZone            = "UnknownZone"
 	ReasonUnknownMachineType     = "UnknownMachineType"
 	ReasonUnknownImage           = "UnknownImage"
@@ -53,7 +54,9 @@ const (
 	ReasonImageInvalid           = "ImageInvalid"
 )
 
-// Error is the typed error of every provider call. Its text never holds a secret.
+// Error is the typed error of every provider call. Its text never holds a secret. It matches its own
+// Class and no other one, whatever the classes in the chain of its cause are; all else in that chain is
+// found by errors.Is and errors.As.
 type Error struct {
 	// Provider is the entry's configured name, given by Wrap.
 	Provider string
@@ -69,15 +72,23 @@ type Error struct {
 
 // Error gives "<provider>: <op>: <cause>", leaving out what is empty.
 func (e *Error) Error() string {
+	if e.Provider == "" {
+		return e.unnamed()
+	}
+	return e.Provider + ": " + e.unnamed()
+}
+
+// unnamed is the text without the provider's name.
+func (e *Error) unnamed() string {
 	msg := e.Reason
-	if e.Err != nil {
+	switch {
+	case e.Err != nil:
 		msg = e.Err.Error()
+	case msg == "" && e.Class != nil:
+		msg = e.Class.Error()
 	}
 	if e.Op != "" {
 		msg = e.Op + ": " + msg
-	}
-	if e.Provider != "" {
-		msg = e.Provider + ": " + msg
 	}
 	return msg
 }
@@ -85,10 +96,11 @@ func (e *Error) Error() string {
 // Unwrap gives the class and the cause to errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
 	out := make([]error, 0, 2)
-	for _, err := range []error{e.Class, e.Err} {
-		if err != nil {
-			out = append(out, err)
-		}
+	if e.Class != nil {
+		out = append(out, e.Class)
+	}
+	if e.Err != nil {
+		out = append(out, classless{e.Err})
 	}
 	return out
 }
@@ -98,38 +110,12 @@ func Errorf(class error, reason, format string, args ...any) *Error {
 	return &Error{Class: class, Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
-// Wrap gives err the configured name of the entry, where it does not have one yet. An error without
-// a class becomes ErrTransient: a doubt is never proof. Wrap(name, nil) is nil.
-func Wrap(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var typed *Error
-	if errors.As(err, &typed) {
-		out := *typed
-		if err != error(typed) {
-			// Something was added around the typed error: keep that text, the class and the reason.
-			out = Error{Class: typed.Class, Reason: typed.Reason, Err: err}
-		}
-		out.Provider = name
-		return &out
-	}
-	reason := ReasonBackendError
-	switch {
-	case errors.Is(err, context.Canceled):
-		reason = ReasonCanceled
-	case errors.Is(err, context.DeadlineExceeded):
-		reason = ReasonTimeout
-	}
-	return &Error{Provider: name, Class: ErrTransient, Reason: reason, Err: err}
-}
-
-// ClassOf gives the class of err: nil for nil, ErrTransient for an error without one.
+// ClassOf gives the one class of err: nil for nil, ErrTransient for an error without one.
 func ClassOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, class := range []error{ErrNotFound, ErrPermanent, ErrQuotaExceeded} {
+	for _, class := range classes {
 		if errors.Is(err, class) {
 			return class
 		}
@@ -148,3 +134,22 @@ func ReasonOf(err error) string {
 	}
 	return ReasonBackendError
 }
+
+// isClass reports whether err is one of the four sentinels themselves, not what wraps one.
+func isClass(err error) bool { return slices.Contains(classes, err) }
+
+// classes in the order in which they are believed: NotFound comes last, only where nothing else speaks
+// against it.
+var classes = []error{ErrTransient, ErrPermanent, ErrQuotaExceeded, ErrNotFound}
+
+// classless is a cause whose class does not count: a backend's "no such domain" in the middle of a
+// create is a cause of a transient failure, and nobody may take it for a proof of absence.
+type classless struct{ err error }
+
+func (c classless) Error() string { return c.err.Error() }
+
+// Is looks through the cause for everything but a class.
+func (c classless) Is(target error) bool { return !isClass(target) && errors.Is(c.err, target) }
+
+// As looks through the cause.
+func (c classless) As(target any) bool { return errors.As(c.err, target) }

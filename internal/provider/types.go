@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"encoding/json"
-	"fmt"
-	"time"
-)
+import "time"
 
 // CreateRequest says what instance is wanted.
 type CreateRequest struct {
@@ -29,25 +25,6 @@ type Placement struct {
 	MachineType string `json:"machineType"`
 	Image       string `json:"image"`
 }
-
-// Secret holds bytes that never reach a log, an error, an event or a span: every way to print it
-// gives its length only. Convert it with []byte(s) where it is used.
-type Secret []byte
-
-// String implements fmt.Stringer.
-func (s Secret) String() string { return fmt.Sprintf("[secret, %d bytes]", len(s)) }
-
-// GoString implements fmt.GoStringer, for %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// Format implements fmt.Formatter, so that %x, %q and %v tell no more than %s.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
-
-// MarshalJSON implements json.Marshaler.
-func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// MarshalText implements encoding.TextMarshaler, for structured loggers.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // State of an instance. The zero value is no state.
 type State string
