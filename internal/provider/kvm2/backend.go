@@ -155,7 +155,7 @@ func recoverTo(err *error) {
 	}
 }
 
-// done gives a call without a result the form that call takes.
-func done(fn func() error) func() (struct{}, error) {
+// noResult gives a call without a result the form that call takes.
+func noResult(fn func() error) func() (struct{}, error) {
 	return func() (struct{}, error) { return struct{}{}, fn() }
 }

@@ -49,18 +49,18 @@ func (c *libvirtConn) DomainDefineXML(ctx context.Context, xml string) (domain, 
 
 func (c *libvirtConn) DomainCreate(ctx context.Context, d domain) error {
 	_, err := call(ctx, c, rpcCall{name: "DomainCreate", limit: c.limits.domainCreate},
-		done(func() error { return c.rpc.DomainCreate(fromDomain(d)) }))
+		noResult(func() error { return c.rpc.DomainCreate(fromDomain(d)) }))
 	return err
 }
 
 func (c *libvirtConn) DomainDestroy(ctx context.Context, d domain) error {
 	_, err := call(ctx, c, c.short("DomainDestroy"),
-		done(func() error { return c.rpc.DomainDestroy(fromDomain(d)) }))
+		noResult(func() error { return c.rpc.DomainDestroy(fromDomain(d)) }))
 	return err
 }
 
 func (c *libvirtConn) DomainUndefineFlags(ctx context.Context, d domain, flags uint32) error {
-	_, err := call(ctx, c, c.short("DomainUndefineFlags"), done(func() error {
+	_, err := call(ctx, c, c.short("DomainUndefineFlags"), noResult(func() error {
 		return c.rpc.DomainUndefineFlags(fromDomain(d), libvirt.DomainUndefineFlagsValues(flags))
 	}))
 	return err
@@ -72,7 +72,7 @@ func (c *libvirtConn) DomainSetAutostart(ctx context.Context, d domain, on bool)
 		value = 1
 	}
 	_, err := call(ctx, c, c.short("DomainSetAutostart"),
-		done(func() error { return c.rpc.DomainSetAutostart(fromDomain(d), value) }))
+		noResult(func() error { return c.rpc.DomainSetAutostart(fromDomain(d), value) }))
 	return err
 }
 

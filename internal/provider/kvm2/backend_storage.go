@@ -31,7 +31,7 @@ func (c *libvirtConn) StoragePoolGetXMLDesc(ctx context.Context, p pool) (string
 
 func (c *libvirtConn) StoragePoolRefresh(ctx context.Context, p pool) error {
 	_, err := call(ctx, c, c.short("StoragePoolRefresh"),
-		done(func() error { return c.rpc.StoragePoolRefresh(fromPool(p), 0) }))
+		noResult(func() error { return c.rpc.StoragePoolRefresh(fromPool(p), 0) }))
 	return err
 }
 
@@ -70,7 +70,7 @@ func (c *libvirtConn) StorageVolGetXMLDesc(ctx context.Context, v volume) (strin
 
 func (c *libvirtConn) StorageVolDelete(ctx context.Context, v volume) error {
 	_, err := call(ctx, c, c.short("StorageVolDelete"),
-		done(func() error { return c.rpc.StorageVolDelete(fromVolume(v), 0) }))
+		noResult(func() error { return c.rpc.StorageVolDelete(fromVolume(v), 0) }))
 	return err
 }
 
@@ -87,7 +87,7 @@ func (c *libvirtConn) StorageVolUpload(ctx context.Context, v volume, r io.Reade
 	defer body.stop()
 	var err error
 	if length > 0 { // to libvirt a length of 0 means no limit, and there is nothing to send
-		_, err = call(ctx, c, spec, done(func() error {
+		_, err = call(ctx, c, spec, noResult(func() error {
 			return c.rpc.StorageVolUpload(fromVolume(v), body, 0, length, 0)
 		}))
 	}

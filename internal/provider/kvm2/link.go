@@ -95,7 +95,7 @@ func (l *sshLink) open() (*libvirtConn, error) {
 	go l.reap(guard)
 	rpc := libvirt.New(guard)
 	if err := connectRPC(rpc, guard); err != nil {
-		_ = guard.Close()
+		_ = guard.Close() // never fails
 		return nil, l.explainConnect(guard, err)
 	}
 	return newLibvirtConn(rpc, guard, l.host.Name, l.limits), nil

@@ -50,8 +50,8 @@ func watched[T any](ctx context.Context, o *observed, name string, details []any
 	return value, err
 }
 
-// plain gives a call without a result the form that watched takes.
-func plain(fn func(context.Context) error) func(context.Context) (struct{}, error) {
+// withoutValue gives a call without a result the form that watched takes.
+func withoutValue(fn func(context.Context) error) func(context.Context) (struct{}, error) {
 	return func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
 }
 
@@ -115,28 +115,28 @@ func (o *observed) DomainDefineXML(ctx context.Context, xml string) (domain, err
 }
 
 func (o *observed) DomainCreate(ctx context.Context, d domain) error {
-	_, err := watched(ctx, o, "DomainCreate", []any{"domain", d.Name}, plain(func(ctx context.Context) error {
+	_, err := watched(ctx, o, "DomainCreate", []any{"domain", d.Name}, withoutValue(func(ctx context.Context) error {
 		return o.conn.DomainCreate(ctx, d)
 	}))
 	return err
 }
 
 func (o *observed) DomainDestroy(ctx context.Context, d domain) error {
-	_, err := watched(ctx, o, "DomainDestroy", []any{"domain", d.Name}, plain(func(ctx context.Context) error {
+	_, err := watched(ctx, o, "DomainDestroy", []any{"domain", d.Name}, withoutValue(func(ctx context.Context) error {
 		return o.conn.DomainDestroy(ctx, d)
 	}))
 	return err
 }
 
 func (o *observed) DomainUndefineFlags(ctx context.Context, d domain, flags uint32) error {
-	_, err := watched(ctx, o, "DomainUndefineFlags", []any{"domain", d.Name, "flags", flags}, plain(func(ctx context.Context) error {
+	_, err := watched(ctx, o, "DomainUndefineFlags", []any{"domain", d.Name, "flags", flags}, withoutValue(func(ctx context.Context) error {
 		return o.conn.DomainUndefineFlags(ctx, d, flags)
 	}))
 	return err
 }
 
 func (o *observed) DomainSetAutostart(ctx context.Context, d domain, on bool) error {
-	_, err := watched(ctx, o, "DomainSetAutostart", []any{"domain", d.Name, "on", on}, plain(func(ctx context.Context) error {
+	_, err := watched(ctx, o, "DomainSetAutostart", []any{"domain", d.Name, "on", on}, withoutValue(func(ctx context.Context) error {
 		return o.conn.DomainSetAutostart(ctx, d, on)
 	}))
 	return err
@@ -182,7 +182,7 @@ func (o *observed) StoragePoolGetXMLDesc(ctx context.Context, p pool) (string, e
 }
 
 func (o *observed) StoragePoolRefresh(ctx context.Context, p pool) error {
-	_, err := watched(ctx, o, "StoragePoolRefresh", []any{"pool", p.Name}, plain(func(ctx context.Context) error {
+	_, err := watched(ctx, o, "StoragePoolRefresh", []any{"pool", p.Name}, withoutValue(func(ctx context.Context) error {
 		return o.conn.StoragePoolRefresh(ctx, p)
 	}))
 	return err
@@ -222,14 +222,14 @@ func (o *observed) StorageVolGetXMLDesc(ctx context.Context, v volume) (string, 
 
 func (o *observed) StorageVolUpload(ctx context.Context, v volume, r io.Reader, length uint64) error {
 	details := append(volumeDetails(v), "bytes", length)
-	_, err := watched(ctx, o, "StorageVolUpload", details, plain(func(ctx context.Context) error {
+	_, err := watched(ctx, o, "StorageVolUpload", details, withoutValue(func(ctx context.Context) error {
 		return o.conn.StorageVolUpload(ctx, v, r, length)
 	}))
 	return err
 }
 
 func (o *observed) StorageVolDelete(ctx context.Context, v volume) error {
-	_, err := watched(ctx, o, "StorageVolDelete", volumeDetails(v), plain(func(ctx context.Context) error {
+	_, err := watched(ctx, o, "StorageVolDelete", volumeDetails(v), withoutValue(func(ctx context.Context) error {
 		return o.conn.StorageVolDelete(ctx, v)
 	}))
 	return err

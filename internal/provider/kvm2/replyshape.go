@@ -51,43 +51,43 @@ type shape func(*xdrCursor) bool
 
 // replyShapes has every procedure that is called. A reply to another is refused.
 var replyShapes = map[uint32]shape{
-	procConnectOpen:              words(0),
-	procConnectClose:             words(0),
-	procConnectGetCapabilities:   text,
-	procDomainCreate:             words(0),
+	procConnectOpen:              xdrWords(0),
+	procConnectClose:             xdrWords(0),
+	procConnectGetCapabilities:   xdrText,
+	procDomainCreate:             xdrWords(0),
 	procDomainDefineXML:          domainShape,
-	procDomainDestroy:            words(0),
-	procDomainGetXMLDesc:         text,
+	procDomainDestroy:            xdrWords(0),
+	procDomainGetXMLDesc:         xdrText,
 	procDomainLookupByName:       domainShape,
-	procDomainSetAutostart:       words(0),
-	procConnectGetHostname:       text,
-	procAuthList:                 list(maxXDRAuthTypes, words(1)),
-	procAuthPolkit:               words(1),
-	procStoragePoolRefresh:       words(0),
-	procStoragePoolLookupByName:  fields(text, words(4)),
-	procStoragePoolGetInfo:       words(7),
-	procStoragePoolGetXMLDesc:    text,
+	procDomainSetAutostart:       xdrWords(0),
+	procConnectGetHostname:       xdrText,
+	procAuthList:                 xdrList(maxXDRAuthTypes, xdrWords(1)),
+	procAuthPolkit:               xdrWords(1),
+	procStoragePoolRefresh:       xdrWords(0),
+	procStoragePoolLookupByName:  xdrFields(xdrText, xdrWords(4)),
+	procStoragePoolGetInfo:       xdrWords(7),
+	procStoragePoolGetXMLDesc:    xdrText,
 	procStorageVolCreateXML:      volumeShape,
-	procStorageVolDelete:         words(0),
+	procStorageVolDelete:         xdrWords(0),
 	procStorageVolLookupByName:   volumeShape,
-	procStorageVolGetXMLDesc:     text,
-	procStorageVolGetPath:        text,
-	procConnectGetLibVersion:     words(2),
-	procStorageVolUpload:         words(0),
-	procDomainGetState:           words(2),
-	procDomainUndefineFlags:      words(0),
-	procConnectListAllDomains:    fields(list(maxXDRList, domainShape), words(1)),
-	procStoragePoolListAllVolume: fields(list(maxXDRList, volumeShape), words(1)),
-	procDomainInterfaceAddresses: list(maxXDRInterfaces, interfaceShape),
+	procStorageVolGetXMLDesc:     xdrText,
+	procStorageVolGetPath:        xdrText,
+	procConnectGetLibVersion:     xdrWords(2),
+	procStorageVolUpload:         xdrWords(0),
+	procDomainGetState:           xdrWords(2),
+	procDomainUndefineFlags:      xdrWords(0),
+	procConnectListAllDomains:    xdrFields(xdrList(maxXDRList, domainShape), xdrWords(1)),
+	procStoragePoolListAllVolume: xdrFields(xdrList(maxXDRList, volumeShape), xdrWords(1)),
+	procDomainInterfaceAddresses: xdrList(maxXDRInterfaces, interfaceShape),
 }
 
 var (
-	domainShape    = fields(text, words(4), words(1)) // name, UUID, id
-	volumeShape    = fields(text, text, text)         // pool, name, key
-	addressShape   = fields(words(1), text, words(1)) // family, address, prefix
-	interfaceShape = fields(text, list(1, text), list(maxXDRInterfaces, addressShape))
+	domainShape    = xdrFields(xdrText, xdrWords(4), xdrWords(1)) // name, UUID, id
+	volumeShape    = xdrFields(xdrText, xdrText, xdrText)         // pool, name, key
+	addressShape   = xdrFields(xdrWords(1), xdrText, xdrWords(1)) // family, address, prefix
+	interfaceShape = xdrFields(xdrText, xdrList(1, xdrText), xdrList(maxXDRInterfaces, addressShape))
 	// errorTail is what follows an error's code as the library reads it: domain, a flag, message, level.
-	errorTail = fields(words(2), text, words(1))
+	errorTail = xdrFields(xdrWords(2), xdrText, xdrWords(1))
 )
 
 // errorShape is the body of an error. Code 0 says that there is none, which the library would take
@@ -117,19 +117,19 @@ func (c *xdrCursor) skip(n int) bool {
 	return true
 }
 
-// words is a value of n units of four bytes.
-func words(n int) shape {
+// xdrWords is a value of n units of four bytes.
+func xdrWords(n int) shape {
 	return func(c *xdrCursor) bool { return c.skip(4 * n) }
 }
 
-// text is a string: its length, its bytes, zeros up to the next unit.
-func text(c *xdrCursor) bool {
+// xdrText is a string: its length, its bytes, zeros up to the next unit.
+func xdrText(c *xdrCursor) bool {
 	n, ok := c.word()
 	return ok && n <= maxXDRString && c.skip((int(n)+3)/4*4)
 }
 
-// fields is a structure.
-func fields(parts ...shape) shape {
+// xdrFields is a structure.
+func xdrFields(parts ...shape) shape {
 	return func(c *xdrCursor) bool {
 		for _, part := range parts {
 			if !part(c) {
@@ -140,8 +140,8 @@ func fields(parts ...shape) shape {
 	}
 }
 
-// list is an array of at most limit elements, with its count before them.
-func list(limit uint32, element shape) shape {
+// xdrList is an array of at most limit elements, with its count before them.
+func xdrList(limit uint32, element shape) shape {
 	return func(c *xdrCursor) bool {
 		n, ok := c.word()
 		if !ok || n > limit {
