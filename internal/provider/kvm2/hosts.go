@@ -10,8 +10,8 @@ import (
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
-// connectLimit ends a shared attempt to connect: a channel on a link that has died unnoticed, then a
-// login, then a channel. The dialer's own limits add up to less.
+// connectLimit ends an attempt to connect: a channel on a link that has died unnoticed, the logins
+// before it, its own, a channel. The dialer's own limits for one add up to less.
 const connectLimit = 45 * time.Second
 
 // hosts has the connections to an entry's hosts: one cached control connection each, made when it is
@@ -86,7 +86,6 @@ type hostConns struct {
 	dialer dialer
 	// login is held during an SSH login: sshd throttles those that come together (MaxStartups).
 	login chan struct{}
-	tasks sync.WaitGroup // attempts under way
 
 	mu      sync.Mutex
 	link    link // of the control connection; nil until dialled and after it was dropped
@@ -94,18 +93,39 @@ type hostConns struct {
 	attempt *attempt
 	owned   map[link]struct{} // of dedicated connections
 	closed  bool
+	// tasks are the efforts to connect that are under way, cancels ends them.
+	tasks   sync.WaitGroup
+	cancels map[*attempt]context.CancelFunc
 }
 
-// attempt is one shared effort to connect. conn and err are set before done is closed.
+// attempt is one effort to connect. conn and err are set before done is closed.
 type attempt struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	conn   conn
-	err    error
+	done chan struct{}
+	conn conn
+	err  error
 }
 
 func newHostConns(host provider.KVMHost, d dialer) *hostConns {
-	return &hostConns{host: host, dialer: d, login: make(chan struct{}, 1), owned: map[link]struct{}{}}
+	return &hostConns{
+		host: host, dialer: d, login: make(chan struct{}, 1),
+		owned: map[link]struct{}{}, cancels: map[*attempt]context.CancelFunc{},
+	}
+}
+
+// begin notes an attempt, so that close can end it. It is called with the lock held and the host open.
+func (h *hostConns) begin(ctx context.Context) (context.Context, *attempt) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	a := &attempt{done: make(chan struct{})}
+	h.cancels[a] = cancel
+	h.tasks.Add(1)
+	return ctx, a
+}
+
+// end takes an attempt off the notes, with the lock held.
+func (h *hostConns) end(a *attempt) {
+	h.cancels[a]()
+	delete(h.cancels, a)
+	h.tasks.Done()
 }
 
 // errHostsClosed: the provider was closed.
@@ -144,13 +164,12 @@ func (h *hostConns) sharedConn(ctx context.Context) (conn, error) {
 // start begins an attempt that outlives the caller who needed it first: others wait for it too. It
 // keeps that caller's logger and span.
 func (h *hostConns) start(ctx context.Context) *attempt {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
-	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	h.tasks.Go(func() {
-		defer cancel()
+	ctx, a := h.begin(context.WithoutCancel(ctx))
+	go func() {
 		l, c, err := h.connect(ctx)
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		defer h.end(a)
 		h.attempt = nil
 		if err == nil && h.closed {
 			_ = l.Close() // never fails
@@ -161,7 +180,7 @@ func (h *hostConns) start(ctx context.Context) *attempt {
 		}
 		a.conn, a.err = c, err
 		close(a.done)
-	})
+	}()
 	return a
 }
 
@@ -229,23 +248,33 @@ func (h *hostConns) secondaryConn(ctx context.Context) (conn, error) {
 }
 
 func (h *hostConns) dedicatedConn(ctx context.Context) (conn, error) {
-	l, c, err := h.dial(ctx)
-	if err != nil {
-		return nil, err
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil, h.errClosed()
 	}
+	ctx, a := h.begin(ctx)
+	h.mu.Unlock()
+	l, c, err := h.dial(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	defer h.end(a)
+	switch {
+	case err != nil:
+		return nil, err
+	case h.closed:
 		_ = l.Close() // never fails
 		return nil, h.errClosed()
 	}
 	h.owned[l] = struct{}{}
-	return &dedicatedConn{conn: c, release: func() error {
-		h.mu.Lock()
-		delete(h.owned, l)
-		h.mu.Unlock()
-		return l.Close()
-	}}, nil
+	return &dedicatedConn{conn: c, release: func() error { return h.release(l) }}, nil
+}
+
+func (h *hostConns) release(l link) error {
+	h.mu.Lock()
+	delete(h.owned, l)
+	h.mu.Unlock()
+	return l.Close()
 }
 
 // dedicatedConn takes its SSH connection with it.
@@ -260,8 +289,8 @@ func (c *dedicatedConn) Close() error { return errors.Join(c.conn.Close(), c.rel
 func (h *hostConns) close() {
 	h.mu.Lock()
 	h.closed = true
-	if h.attempt != nil {
-		h.attempt.cancel()
+	for _, cancel := range h.cancels {
+		cancel()
 	}
 	links := make([]link, 0, len(h.owned)+1)
 	for l := range h.owned {

@@ -138,8 +138,8 @@ func (l *sshLink) Close() error {
 func (l *sshLink) end(err error) {
 	l.once.Do(func() {
 		l.err = err
+		close(l.done)     // first: whoever the end of TCP wakes may ask for the reason
 		_ = l.tcp.Close() // ends the SSH client's goroutines and all channels
-		close(l.done)
 	})
 }
 

@@ -51,6 +51,8 @@ type sshServer struct {
 	exec func(command string) uint32
 	// ignoreKeepalives leaves global requests without an answer.
 	ignoreKeepalives bool
+	// frozen, once closed, makes the host take nothing in any more, with TCP still open: a loss of power.
+	frozen chan struct{}
 
 	addr     *net.TCPAddr
 	listener net.Listener
@@ -72,14 +74,14 @@ func (s *sshServer) start(t *testing.T) *sshServer {
 		t.Fatalf("listen: %v", err)
 	}
 	s.listener, s.addr = l, l.Addr().(*net.TCPAddr)
-	s.quit, s.conns = make(chan struct{}), map[net.Conn]struct{}{}
+	s.quit, s.frozen, s.conns = make(chan struct{}), make(chan struct{}), map[net.Conn]struct{}{}
 	s.tasks.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			s.track(c)
+			s.track(freezableConn{c, s})
 		}
 	})
 	t.Cleanup(func() {
@@ -104,6 +106,22 @@ func (s *sshServer) track(c net.Conn) {
 		delete(s.conns, c)
 		s.mu.Unlock()
 	})
+}
+
+// freezableConn stands still once its server is frozen.
+type freezableConn struct {
+	net.Conn
+	server *sshServer
+}
+
+func (c freezableConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	select {
+	case <-c.server.frozen:
+		<-c.server.quit
+	default:
+	}
+	return n, err
 }
 
 // drop cuts every connection there is.
