@@ -128,8 +128,10 @@ func (c *libvirtConn) acquire(ctx context.Context, spec rpcCall) (release func()
 func (c *libvirtConn) explain(spec rpcCall, err error) error {
 	var answer libvirt.Error
 	switch {
-	case err == nil, errors.As(err, &answer):
-		return err
+	case err == nil:
+		return nil
+	case errors.As(err, &answer):
+		return clipped(answer)
 	case c.guard.failure() != nil:
 		return c.lost(spec)
 	}

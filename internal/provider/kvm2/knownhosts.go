@@ -251,7 +251,7 @@ func (k *hostKeys) rejection(host provider.KVMHost, address string, key ssh.Publ
 	case isCert && strings.Contains(err.Error(), "revoked"):
 		return reject(provider.ReasonHostKeyRevoked, "whose certificate or authority %s revokes", k.file)
 	case isCert && !strings.Contains(err.Error(), "no authorities"):
-		return reject(reasonHostCertificateInvalid, "with a certificate that cannot be accepted: %w", err)
+		return reject(reasonHostCertificateInvalid, "with a certificate that cannot be accepted: %s", clip(err.Error()))
 	}
 	return reject(provider.ReasonHostKeyUnknown, "and %s has no entry for it; an entry for %s is needed%s",
 		k.file, entry, k.skippedNote())

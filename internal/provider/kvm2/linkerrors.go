@@ -20,6 +20,7 @@ func (l *sshLink) explainOpen(err error) error {
 		return provider.Errorf(provider.ErrTransient, provider.ReasonUnreachable,
 			"host %s: the SSH connection ended while %s was being opened: %w", l.host.Name, l.socket, err)
 	}
+	err = &ssh.OpenChannelError{Reason: refused.Reason, Message: clip(refused.Message)}
 	if refused.Reason == ssh.Prohibited {
 		return l.forwardingDenied(err)
 	}
@@ -63,6 +64,9 @@ var authCodes = []libvirt.ErrorNumber{
 // are.
 func (l *sshLink) explainConnect(guard *frameGuard, err error) error {
 	var answer libvirt.Error
+	if errors.As(err, &answer) {
+		err = clipped(answer)
+	}
 	switch {
 	case errors.As(err, &answer) && slices.Contains(authCodes, libvirt.ErrorNumber(answer.Code)):
 		return l.permissionDenied(err)

@@ -152,7 +152,7 @@ func (a *sshAttempt) explain(ctx context.Context, err error) error {
 			"%s cannot be reached; check address, port and that sshd runs: %w", where, err)
 	case errors.As(err, &algorithms):
 		return provider.Errorf(provider.ErrPermanent, reasonSSHIncompatible,
-			"%s: its sshd and this program share no algorithm: %w", where, algorithms)
+			"%s: its sshd and this program share no algorithm: %s", where, clip(algorithms.Error()))
 	case isAuthFailure(err):
 		return provider.Errorf(provider.ErrPermanent, provider.ReasonAuthFailed,
 			"host %s refused the key for %s@%s; add its public half to that user's authorized_keys",
@@ -160,7 +160,7 @@ func (a *sshAttempt) explain(ctx context.Context, err error) error {
 	}
 	return provider.Errorf(provider.ErrTransient, provider.ReasonUnreachable,
 		"%s ended the connection at the %s; sshd may be throttling logins (MaxStartups), or something else "+
-			"listens there: %w", where, a.stage(), err)
+			"listens there: %s", where, a.stage(), clip(err.Error()))
 }
 
 // reasonSSHIncompatible: the two ends share no algorithm.
