@@ -4,13 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
-// checkConfigs decodes every YAML block that is a providers file, strictly: a key that the configuration
-// does not know is a problem.
+// checkConfigs loads every YAML block that is a providers file, as the programs do: strictly.
 func checkConfigs(_ project, doc document) []problem {
 	var problems []problem
 	for _, b := range doc.blocks {
@@ -20,8 +17,12 @@ func checkConfigs(_ project, doc document) []problem {
 		if b.language != "yaml" || !isProviders {
 			continue
 		}
-		if err := yaml.UnmarshalStrict([]byte(b.code), &provider.Config{}); err != nil {
+		config, err := provider.Load([]byte(b.code))
+		if err != nil {
 			problems = append(problems, problemf(doc.path, b.line, "not a providers file: %v", err))
+		}
+		for _, broken := range config.Broken {
+			problems = append(problems, problemf(doc.path, b.line, "not a usable entry: %v", broken))
 		}
 	}
 	return problems

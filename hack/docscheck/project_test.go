@@ -22,7 +22,7 @@ func healthy() map[string]string {
 			"`internal/*/thing.go`, run `make demo`, then:\n\n" +
 			"```sh\n# make a proxy\nLAB=1 make demo\n./bin/egressctl create berlin-1 \\\n  --zone beelink | jq .\n```\n\n" +
 			"`thing.New(ctx)` is proved by `TestThing_works` (R2.1). Use `--zone`.\n\n" +
-			"```yaml\ncheckURL: none\nproviders:\n- name: kvm2-home\n  type: kvm2\n```\n",
+			"```yaml\ncheckURL: none\nproviders: []\n```\n",
 		"internal/thing/thing.go": "// Package thing keeps R2.1.\npackage thing\n\n" +
 			"// New makes one.\nfunc New() { flags.StringVar(&z, \"zone\", \"\", \"the zone\"); _ = C{Use: \"create NAME\"} }\n",
 		"internal/thing/thing_test.go": "package thing\n\nfunc TestThing_works(t *testing.T) {}\n",
@@ -170,9 +170,14 @@ func TestCheckProject_findsEachBrokenThing(t *testing.T) {
 			want:   []string{"README.md:9: egressctl has no command destroy"},
 		},
 		"configuration key": {
-			reason: "the configuration is decoded strictly",
-			edit:   edit{"README.md", "  type: kvm2", "  kind: kvm2"},
-			want:   []string{`README.md:16: not a providers file: error unmarshaling JSON: while decoding JSON: json: unknown field "kind"`},
+			reason: "the programs would refuse the file",
+			edit:   edit{"README.md", "checkURL: none", "checkURL: none\ncheckUrl: none"},
+			want:   []string{"README.md:16: not a providers file: checkUrl: unknown key; the keys here are checkURL, providers"},
+		},
+		"configuration entry": {
+			reason: "an entry that the programs would refuse",
+			edit:   edit{"README.md", "providers: []", "providers: [{name: kvm2-home, type: lxc}]"},
+			want:   []string{`README.md:16: not a usable entry: providers[0].type: must be kvm2, is "lxc"`},
 		},
 		"cited rule": {
 			reason: "a document cites a rule that is gone",
