@@ -19,10 +19,11 @@ var (
 	between = regexp.MustCompile(`\|\||&&|[|;&]|\$\(`)
 )
 
-// shells are the languages of blocks that hold commands. A block without a language is output or a sketch.
-var shells = []string{"sh", "bash", "shell", "console"}
+// shells are the languages of blocks that hold commands. A fenced block without a language is output or a
+// sketch.
+var shells = []string{"sh", "bash", "shell", "console", indented}
 
-// commands gives the commands in a document's inline code and in its shell blocks. A prompt, assignments
+// commands gives the commands in a document's inline code and in its shell blocks, fenced or indented. A prompt, assignments
 // before the command, sudo and a leading path are left out; lines that end in a backslash are joined.
 func (d document) commands() iter.Seq[commandLine] {
 	return func(yield func(commandLine) bool) {

@@ -18,7 +18,7 @@ type document struct {
 	anchors map[string]bool
 	links   []fragment // destinations
 	spans   []fragment // inline code
-	blocks  []block    // fenced code
+	blocks  []block    // code, fenced or indented
 	tables  []table
 }
 
@@ -28,10 +28,10 @@ type fragment struct {
 	text string
 }
 
-// block is a fenced code block.
+// block is a block of code.
 type block struct {
-	line     int // of its first line of code
-	language string
+	line     int    // of its first line of code
+	language string // or indented
 	code     string
 }
 
@@ -64,14 +64,21 @@ func add(d *document, node ast.Node, content []byte, slugs slugger) {
 	case *ast.CodeSpan:
 		d.spans = append(d.spans, fragment{lineOf(n, content), plainText(n, content)})
 	case *ast.FencedCodeBlock:
-		if n.Lines().Len() > 0 {
-			d.blocks = append(d.blocks, block{
-				line:     lineAt(n.Lines().At(0).Start, content),
-				language: string(n.Language(content)),
-				code:     string(n.Lines().Value(content)),
-			})
-		}
+		d.blocks = append(d.blocks, codeBlock(n, string(n.Language(content)), content))
+	case *ast.CodeBlock:
+		d.blocks = append(d.blocks, codeBlock(n, indented, content))
 	}
+}
+
+// indented is the language of a code block without fences.
+const indented = "indented"
+
+func codeBlock(node ast.Node, language string, content []byte) block {
+	b := block{language: language, code: string(node.Lines().Value(content))}
+	if node.Lines().Len() > 0 {
+		b.line = lineAt(node.Lines().At(0).Start, content)
+	}
+	return b
 }
 
 // plainText is what a reader sees of a node: its text without markup.

@@ -22,7 +22,7 @@ func healthy() map[string]string {
 			"`internal/*/thing.go`, run `make demo`, then:\n\n" +
 			"```sh\n# make a proxy\nLAB=1 make demo\n./bin/egressctl create berlin-1 \\\n  --zone beelink | jq .\n```\n\n" +
 			"`thing.New(ctx)` is proved by `TestThing_works` (R2.1). Use `--zone`.\n\n" +
-			"```yaml\ncheckURL: none\nproviders: []\n```\n",
+			"```yaml\ncheckURL: none\nproviders: []\n```\n\n    make demo # all of it\n",
 		"internal/thing/thing.go": "// Package thing keeps R2.1.\npackage thing\n\n" +
 			"// New makes one.\nfunc New() { flags.StringVar(&z, \"zone\", \"\", \"the zone\"); _ = C{Use: \"create NAME\"} }\n",
 		"internal/thing/thing_test.go": "package thing\n\nfunc TestThing_works(t *testing.T) {}\n",
@@ -133,6 +133,11 @@ func TestCheckProject_findsEachBrokenThing(t *testing.T) {
 			reason: "assignments before make do not hide it, comments are not commands",
 			edit:   edit{"README.md", "LAB=1 make demo", "LAB=1 make show"},
 			want:   []string{"README.md:8: the Makefile has no target show"},
+		},
+		"make target in an indented block": {
+			reason: "indented code holds commands too",
+			edit:   edit{"README.md", "\n    make demo", "\n    make show"},
+			want:   []string{"README.md:20: the Makefile has no target show"},
 		},
 		"variable of the Makefile": {
 			reason: "GO := go is no target",
