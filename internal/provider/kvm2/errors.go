@@ -96,21 +96,28 @@ func advise(err error, advice string) error {
 	return fmt.Errorf("%w: %s", err, advice)
 }
 
-// clipped bounds the text of libvirt's own error, which the host chooses.
+// clipped bounds the text of an error that a host chose, and keeps what is in its chain.
 func clipped(err error) error {
-	if lerr, ok := err.(libvirt.Error); ok { //nolint:errorlint // only the outermost text is replaced
-		return libvirt.Error{Code: lerr.Code, Message: clip(lerr.Message)}
+	if err == nil || len(err.Error()) <= maxText {
+		return err
 	}
-	return err
+	return clippedError{err}
 }
 
-// clip bounds a text that someone else chose, for use in an error.
+type clippedError struct{ err error }
+
+func (e clippedError) Error() string { return clip(e.err.Error()) }
+func (e clippedError) Unwrap() error { return e.err }
+
+// maxText is as much of a text that someone else chose as goes into an error, in bytes.
+const maxText = 512
+
+// clip bounds such a text.
 func clip(text string) string {
-	const limit = 512
-	if len(text) <= limit {
+	if len(text) <= maxText {
 		return text
 	}
-	cut := limit
+	cut := maxText
 	for cut > 0 && !utf8.RuneStart(text[cut]) {
 		cut--
 	}

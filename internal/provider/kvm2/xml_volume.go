@@ -1,6 +1,8 @@
 package kvm2
 
 import (
+	"fmt"
+
 	"libvirt.org/go/libvirtxml"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
@@ -66,4 +68,51 @@ func marshalVolume(vol libvirtxml.StorageVolume) (string, error) {
 		return "", provider.Errorf(provider.ErrPermanent, provider.ReasonInvalidRequest, "write the XML of volume %s: %w", vol.Name, err)
 	}
 	return out, nil
+}
+
+// volumeInfo is what one read of a volume's XML tells. Sizes are in bytes.
+type volumeInfo struct {
+	Name, Path, Format string
+	// Capacity is the size that a guest sees, Allocation what the volume takes in the pool, Physical
+	// the file's length; 0 where libvirt does not say.
+	Capacity, Allocation, Physical uint64
+	// BackingPath and BackingFormat are empty for a volume that stands alone.
+	BackingPath, BackingFormat string
+	// Modified is libvirt's text for the time of the last write.
+	Modified string
+}
+
+// parseVolume reads the XML of any volume, others' included.
+func parseVolume(xml string) (volumeInfo, error) {
+	var vol libvirtxml.StorageVolume
+	if err := vol.Unmarshal(xml); err != nil {
+		return volumeInfo{}, fmt.Errorf("read the volume's XML: %w", err)
+	}
+	info := volumeInfo{
+		Name: vol.Name, Capacity: sizeOf(vol.Capacity), Allocation: sizeOf(vol.Allocation), Physical: sizeOf(vol.Physical),
+	}
+	if t := vol.Target; t != nil {
+		info.Path = t.Path
+		if t.Format != nil {
+			info.Format = t.Format.Type
+		}
+		if t.Timestamps != nil {
+			info.Modified = t.Timestamps.Mtime
+		}
+	}
+	if b := vol.BackingStore; b != nil {
+		info.BackingPath = b.Path
+		if b.Format != nil {
+			info.BackingFormat = b.Format.Type
+		}
+	}
+	return info, nil
+}
+
+// sizeOf gives a size. libvirt writes bytes, whatever unit a volume was made with.
+func sizeOf(size *libvirtxml.StorageVolumeSize) uint64 {
+	if size == nil {
+		return 0
+	}
+	return size.Value
 }
