@@ -1,0 +1,75 @@
+package provider
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// As finds an optional interface of p: Checker, Identifier, Watcher, Renderer, Closer or Guarder. It looks
+// through the decorator of Registry.New, and what it returns is decorated too. A type assertion on a
+// decorated provider finds none, so that one cannot be found that is not there.
+func As[T any](p Provider) (T, bool) {
+	decorated, ok := p.(*instrumented)
+	if !ok {
+		t, ok := p.(T)
+		return t, ok
+	}
+	if _, ok := decorated.inner.(T); !ok {
+		var none T
+		return none, false
+	}
+	t, ok := any(optional{decorated}).(T)
+	return t, ok
+}
+
+// optional has every optional interface, each of which it can serve only where the provider within has
+// it: As hands out no other.
+type optional struct{ *instrumented }
+
+var _ interface {
+	Checker
+	Identifier
+	Watcher
+	Renderer
+	Closer
+	Guarder
+} = optional{}
+
+// Check has a span like the four methods.
+func (o optional) Check(ctx context.Context) []HostCheck {
+	ctx, span := o.start(ctx, "check")
+	checks := o.inner.(Checker).Check(ctx)
+	notReady := 0
+	for _, c := range checks {
+		if !c.Ready {
+			notReady++
+		}
+	}
+	span.SetAttributes(attribute.Int(attrHosts, len(checks)), attribute.Int(attrNotReady, notReady))
+	span.End()
+	return checks
+}
+
+// IDFor and the others below make no backend call of their own: they have no span.
+func (o optional) IDFor(req CreateRequest) (string, error) {
+	id, err := o.inner.(Identifier).IDFor(req)
+	return id, Wrap(o.name, err)
+}
+
+func (o optional) Watch(ctx context.Context) (<-chan string, error) {
+	changed, err := o.inner.(Watcher).Watch(ctx)
+	return changed, Wrap(o.name, err)
+}
+
+func (o optional) Render(req CreateRequest) ([]Document, error) {
+	docs, err := o.inner.(Renderer).Render(req)
+	return docs, Wrap(o.name, err)
+}
+
+func (o optional) Close() error { return Wrap(o.name, o.inner.(Closer).Close()) }
+
+func (o optional) GuardedDestinations(p Placement) ([]string, error) {
+	guarded, err := o.inner.(Guarder).GuardedDestinations(p)
+	return guarded, Wrap(o.name, err)
+}
