@@ -45,6 +45,8 @@ const (
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonSecretInvalid: true when a referenced Secret lacks a key or holds what cannot be used.
 	ReasonSecretInvalid = "SecretInvalid"
+	// ReasonSecretConflict: true when a Secret of a name that the Proxy needs belongs to somebody else.
+	ReasonSecretConflict = "SecretConflict"
 	// ReasonInvalidSpec: true when the spec asks for what no proxy can be made from.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonProviderNotConfigured: true when no usable entry has the Proxy's provider name.

@@ -233,6 +233,12 @@ type ProxyStatus struct {
 	// +optional
 	ProvisionedAt *metav1.Time `json:"provisionedAt,omitempty"`
 
+	// replacements counts how often the VM was replaced by one of other inputs. Each has another ID and
+	// MAC address.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replacements int64 `json:"replacements,omitempty"`
+
 	// inputsHash is the hash of what the VM was made from; another one means that it wants replacing.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
