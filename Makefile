@@ -27,8 +27,12 @@ help: ## This list.
 	  /^[a-z0-9-]+:.*## / { printf "  %-24s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Two VMs on two KVM hosts of a lab on this machine, and a request through each (needs root).
-	@LAB_HOSTS=2 ./hack/demo/up
+demo: ## The whole product on this machine: a lab, a control plane, the operator, two Proxies, a request through each (needs root).
+	@./hack/demo/up
+
+.PHONY: demo-shell
+demo-shell: ## The same without Kubernetes: two VMs made with egressctl, and a request through each (needs root).
+	@./hack/demo/shell
 
 .PHONY: demo-down
 demo-down: ## Remove everything that the demo made, and prove that nothing is left.
@@ -41,12 +45,14 @@ test: ## Every test there is but the long ones, with each stage's time (needs ro
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/egressctl.
+build: ## Build bin/operator and bin/egressctl.
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/operator ./cmd
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/egressctl ./cmd/egressctl
 
 .PHONY: k8s
 k8s: ## Build the real control plane (etcd, kube-apiserver, kube-controller-manager, kubectl) into bin/k8s.
 	./hack/k8s/build
+	CGO_ENABLED=0 go build -trimpath -o bin/controlplane ./test/controlplane/cmd
 
 .PHONY: image
 image: ## Build the egress image (Debian, cloud-init, guest agent, squid), once per recipe.
@@ -67,7 +73,7 @@ generate: ## Generate deep copies, apply configurations and docs/api-reference.m
 lint: ## golangci-lint with .golangci.yml, shellcheck, and the generated files' freshness.
 	@./hack/packages shellcheck gcc libc6-dev
 	$(TOOL) golangci-lint run ./...
-	shellcheck $$(git ls-files | xargs grep -lE '^#!/(usr/bin/env bash|bin/(ba)?sh)')
+	shellcheck -x $$(git ls-files | xargs grep -lE '^#!/(usr/bin/env bash|bin/(ba)?sh)')
 
 .PHONY: fmt
 fmt: ## Format the Go files.

@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# What the demo's scripts share. Sourced.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+root=$PWD
+demo_dir=${LAB_DIR:=$root/.lab}/demo
+export LAB_DIR
+stage=$root/hack/stage
+
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+
+# The password is the demo's own: the lab is reachable from this machine only.
+demo_user=demo
+demo_password=demo-password
+
+# show COMMAND...: prints a command as the reader would type it, and runs it.
+show() {
+  printf '\033[36m$ %s\033[0m\n' "$*"
+  "$@"
+}
+
+# request PROXY-URL: one request to the origin; prints what the origin says it saw.
+request() { curl --silent --show-error --fail --max-time 30 --proxy "$1" "$LAB_ORIGIN_URL"; }
+
+# passes_as PROXY-URL ADDRESS: the origin must have seen ADDRESS.
+passes_as() {
+  local seen
+  seen=$(request "$1")
+  if [ "$seen" != "$2" ]; then
+    echo "the origin saw '$seen', and the proxy's VM has the address '$2'" >&2
+    return 1
+  fi
+  echo "the origin saw $seen: the VM's own address"
+}
+
+need_root() {
+  [ "$(id -u)" = 0 ] || { echo "$1 needs root: it starts KVM hosts in namespaces of their own" >&2; exit 1; }
+}
+
+# foundation: the packages, the image and the running lab, each with its time.
+foundation() {
+  $stage packages ./hack/packages curl jq
+  $stage image make --no-print-directory image
+  $stage lab-up ./test/lab/lab up
+  # shellcheck disable=SC1091
+  . "$LAB_DIR/lab.env"
+  mkdir -p "$demo_dir"
+  chmod 700 "$demo_dir"
+}
