@@ -6,7 +6,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// As finds an optional interface of p: Checker, Identifier, Watcher, Renderer, Closer or Guarder. It looks
+// As finds an optional interface of p: Checker, Identifier, Watcher, Renderer, Closer, Guarder
+// or MACAddresser. It looks
 // through the decorator of Registry.New, and what it returns is decorated too. A type assertion on a
 // decorated provider finds none, so that one cannot be found that is not there.
 func As[T any](p Provider) (T, bool) {
@@ -34,6 +35,7 @@ var _ interface {
 	Renderer
 	Closer
 	Guarder
+	MACAddresser
 } = optional{}
 
 // Check has a span like the four methods.
@@ -73,3 +75,5 @@ func (o optional) GuardedDestinations(p Placement) ([]string, error) {
 	guarded, err := o.inner.(Guarder).GuardedDestinations(p)
 	return guarded, Wrap(o.name, err)
 }
+
+func (o optional) MACFor(req CreateRequest) string { return o.inner.(MACAddresser).MACFor(req) }

@@ -87,3 +87,10 @@ type Guarder interface {
 	// (R2.11.2). An unknown zone is ErrPermanent (R2.11.4).
 	GuardedDestinations(p Placement) ([]string, error)
 }
+
+// MACAddresser is optional: the hardware address that the instance will have, known before Create, so
+// that a DHCP reservation can be made first.
+type MACAddresser interface {
+	// MACFor makes no backend call. It gives lower-case hex with colons, the same for the same UID.
+	MACFor(req CreateRequest) string
+}
