@@ -16,7 +16,7 @@ export LAB_DIR LAB_HOSTS
 
 # What tests run beside Go: a C compiler for the race detector, squid for the proxy's configuration,
 # xorriso, qemu-img and the schema checks of libvirt-clients as independent readers of what we write.
-TEST_PACKAGES := gcc libc6-dev squid xorriso qemu-utils libvirt-clients iproute2 openssh-client shellcheck curl jq
+TEST_PACKAGES := gcc libc6-dev squid nftables xorriso qemu-utils libvirt-clients iproute2 openssh-client shellcheck curl jq
 
 ##@ Start here
 
