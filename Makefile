@@ -116,6 +116,10 @@ test-squid: ## The rendered proxy configuration in a real squid, in a network na
 test-integration-kvm2: ## The kvm2 provider against the host that KVM2_TEST_* name, or the running lab.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -run TestKVM2 -timeout 40m ./internal/provider/kvm2/
 
+.PHONY: test-transport
+test-transport: ## kvm2's way to libvirt alone, over the running lab's sshd.
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run TestLab -timeout 10m ./internal/provider/kvm2/
+
 .PHONY: test-ctl
 test-ctl: ## egressctl against the running lab: killed, run again, and every fault that it must name.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -timeout 30m ./test/ctl/...

@@ -33,6 +33,7 @@ func TestOpen_refusedForwarding(t *testing.T) {
 		"Missing":      {"the daemon may come back", openFailed, exits(61), provider.ErrTransient, provider.ReasonSocketUnavailable, "virtproxyd"},
 		"NotASocket":   {"", openFailed, exits(62), provider.ErrPermanent, provider.ReasonSocketUnavailable, "is not a socket"},
 		"NotPermitted": {"", openFailed, exits(63), provider.ErrPermanent, provider.ReasonPermissionDenied, "libvirt group"},
+		"Idle":         {"a daemon that crashed left its file, and will be started again", openFailed, exits(65), provider.ErrTransient, provider.ReasonSocketUnavailable, "start libvirtd"},
 		"Usable":       {"the socket is fine, so sshd is not", openFailed, exits(64), provider.ErrPermanent, provider.ReasonForwardingDenied, "AllowStreamLocalForwarding"},
 		"NoShell":      {"nologin prints and exits with 1", openFailed, exits(1), provider.ErrTransient, provider.ReasonSocketUnavailable, "AllowStreamLocalForwarding"},
 		"NoExec":       {"a key that is restricted to forwarding", openFailed, nil, provider.ErrTransient, provider.ReasonSocketUnavailable, "AllowStreamLocalForwarding"},

@@ -33,8 +33,12 @@ func (l *sshLink) explainOpen(err error) error {
 			"host %s: %s is not a socket", l.host.Name, l.socket)
 	case socketForbidden:
 		return l.permissionDenied(err)
-	case socketAccessible:
+	case socketListening:
 		return l.forwardingDenied(err)
+	case socketIdle: // as after a daemon's crash
+		return provider.Errorf(provider.ErrTransient, provider.ReasonSocketUnavailable,
+			"host %s: nothing seems to listen on %s; start libvirtd%s, and if it runs allow sshd to forward the "+
+				"socket (AllowStreamLocalForwarding): %w", l.host.Name, l.socket, modularHint(l.socket), err)
 	default:
 		return provider.Errorf(provider.ErrTransient, provider.ReasonSocketUnavailable,
 			"host %s refused to forward %s: it is missing, or user %s may not use it, or sshd forbids it "+
@@ -45,7 +49,7 @@ func (l *sshLink) explainOpen(err error) error {
 func (l *sshLink) forwardingDenied(err error) error {
 	return provider.Errorf(provider.ErrPermanent, provider.ReasonForwardingDenied,
 		"host %s: the login works, and sshd does not forward %s for user %s; allow it (AllowStreamLocalForwarding yes, "+
-			"no DisableForwarding, no restrict in authorized_keys) and check that the daemon listens: %w",
+			"no DisableForwarding, no restrict in authorized_keys): %w",
 		l.host.Name, l.socket, l.host.User, err)
 }
 
@@ -89,13 +93,20 @@ const (
 	socketMissing
 	socketNotSocket
 	socketForbidden
-	socketAccessible
+	socketListening
+	socketIdle
 )
 
 // Exit codes of the probe, unlike those that shells use themselves.
 var socketExits = map[int]socketState{
-	61: socketMissing, 62: socketNotSocket, 63: socketForbidden, 64: socketAccessible,
+	61: socketMissing, 62: socketNotSocket, 63: socketForbidden, 64: socketListening, 65: socketIdle,
 }
+
+// socketScript finds out in plain sh why a socket, %[1]s, could not be connected to. The kernel's table has
+// the sockets that a process holds: a file that a dead daemon left is not in it.
+const socketScript = `[ -e %[1]s ] || exit 61; [ -S %[1]s ] || exit 62; [ -w %[1]s ] || exit 63
+while read -r a b c d e f g held; do [ "$held" = %[1]s ] && exit 64; done </proc/net/unix
+exit 65`
 
 // probeSocket asks the host's shell about the socket, only after the channel to it was refused. An
 // account without a shell gives socketUnknown. It ends with the link at the latest.
@@ -105,8 +116,7 @@ func (l *sshLink) probeSocket() socketState {
 		return socketUnknown
 	}
 	defer func() { _ = session.Close() }() // its end was seen
-	quoted := shellQuote(l.socket)
-	script := fmt.Sprintf("[ -e %[1]s ] || exit 61; [ -S %[1]s ] || exit 62; [ -w %[1]s ] || exit 63; exit 64", quoted)
+	script := fmt.Sprintf(socketScript, shellQuote(l.socket))
 	var exit *ssh.ExitError
 	if errors.As(session.Run("exec sh -c "+shellQuote(script)), &exit) {
 		return socketExits[exit.ExitStatus()]
