@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -86,7 +89,7 @@ func TestWrap_table(t *testing.T) {
 			reason: "of several classes there is one afterwards, and a doubt beats a proof of absence",
 			err: errors.Join(provider.Wrap("home", notFound),
 				provider.Wrap("home", provider.Errorf(provider.ErrTransient, provider.ReasonTimeout, "host b"))),
-			want: outcome{"home: no domain: unexpected EOF\nhost b", provider.ReasonTimeout, []string{"Transient"}, true},
+			want: outcome{"home: no domain: unexpected EOF; host b", provider.ReasonTimeout, []string{"Transient"}, true},
 		},
 		"not found as the cause of a transient one": {
 			reason: "the class of a cause is not the error's class: only a positive proof is NotFound",
@@ -136,6 +139,22 @@ func TestWrap_table(t *testing.T) {
 			}
 			if class := provider.ClassOf(err); !errors.Is(class, classes[tc.want.Matched[0]]) {
 				t.Errorf("ClassOf must agree with errors.Is: want %s, got %v", tc.want.Matched[0], class)
+			}
+		})
+	}
+}
+
+func TestWrap_oneShortLine(t *testing.T) {
+	long := provider.Errorf(provider.ErrTransient, provider.ReasonBackendError, "libvirt says\r\n\tno\x1b[2J %s", strings.Repeat("ä", 1<<20))
+	for name, err := range map[string]error{"typed": long, "text around": fmt.Errorf("create: %w", long), "no class": errors.New(long.Error())} {
+		t.Run(name, func(t *testing.T) {
+			wrapped := provider.Wrap("home", err)
+			got := wrapped.Error()
+			if len(got) > 1024 || !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
+				t.Errorf("a text must be one line of at most 1 KiB whatever the backend sent, has %d bytes and begins with %.80q", len(got), got)
+			}
+			if !strings.HasSuffix(got, "...") || !errors.Is(wrapped, provider.ErrTransient) {
+				t.Errorf("a text that was cut says so, and the error stays what it is: ...%.20q", got[len(got)-20:])
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"unicode"
 )
 
 // Wrap gives err the configured name of the entry. The name stands once and in front, also when err
@@ -46,7 +47,11 @@ func reasonFor(class, err error) string {
 	return ReasonBackendError
 }
 
-// anonymous is err with no provider's name in its text.
+// maxCause is how many bytes of a cause's text are kept (R8.1.13): with name and operation a text stays
+// within 1 KiB.
+const maxCause = 896
+
+// anonymous is err with no provider's name in its text, which is one line and not long.
 func anonymous(err error) error {
 	if err == nil {
 		return nil
@@ -57,10 +62,26 @@ func anonymous(err error) error {
 			text = strings.Replace(text, e.Error(), e.unnamed(), 1)
 		}
 	})
-	if text == err.Error() {
+	if text = oneLine(text); text == err.Error() {
 		return err
 	}
 	return retold{text: text, err: err}
+}
+
+// oneLine puts a text into one line of at most maxCause bytes, whatever the backend sent.
+func oneLine(text string) string {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) <= maxCause {
+		return text
+	}
+	const mark = "..."
+	return strings.ToValidUTF8(text[:maxCause-len(mark)], "") + mark
 }
 
 // visitTyped calls visit for every *Error in err's tree, outer ones first.
