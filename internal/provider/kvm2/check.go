@@ -44,7 +44,7 @@ func (p *Provider) checkHost(ctx context.Context, host provider.KVMHost) provide
 	details, err := p.inspect(ctx, host)
 	result := provider.HostCheck{Host: host.Name, Details: details, Latency: time.Since(started)}
 	if err != nil {
-		err = provider.Wrap(p.name, classifyInCreate("check host "+host.Name, err))
+		err = p.failed(ctx, classifyInCreate, "check host "+host.Name, err)
 		result.Reason, result.Message = provider.ReasonOf(err), err.Error()
 		return result
 	}

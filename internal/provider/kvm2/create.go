@@ -19,12 +19,12 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (stri
 	started := time.Now()
 	plan, err := p.plan(req)
 	if err != nil {
-		return "", provider.Wrap(p.name, classifyInCreate("create "+clip(req.Name), err))
+		return "", p.failed(ctx, classifyInCreate, "create "+clip(req.Name), err)
 	}
 	log.V(2).Info("creating an instance", "id", plan.id, "uid", req.UID, "image", plan.imageName,
 		"machineType", req.Placement.MachineType, "cloudInitBytes", len(req.CloudInit))
 	if err := p.create(ctx, plan); err != nil {
-		return "", provider.Wrap(p.name, classifyInCreate("create "+plan.id, err))
+		return "", p.failed(ctx, classifyInCreate, "create "+plan.id, err)
 	}
 	log.V(1).Info("instance runs", "id", plan.id, "duration", time.Since(started).String())
 	return plan.id, nil

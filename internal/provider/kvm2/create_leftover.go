@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/digitalocean/go-libvirt"
-	"libvirt.org/go/libvirtxml"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
@@ -18,7 +17,7 @@ const freshOverlayMax = 1 << 20
 // left, or what another process is just making: libvirt refuses the second of one name. It is taken as
 // it is where reuse says that it will do, which also lets two processes of one request meet without
 // harm, and replaced where not. Neither happens while a domain uses it.
-func claimVolume(ctx context.Context, c backend, p pool, instance, name, doc string, reuse func(libvirtxml.StorageVolume) bool) (volume, error) {
+func claimVolume(ctx context.Context, c backend, p pool, instance, name, doc string, reuse func(volumeInfo) bool) (volume, error) {
 	vol, err := c.StorageVolCreateXML(ctx, p, doc)
 	if err == nil {
 		return vol, nil
@@ -47,26 +46,20 @@ func claimVolume(ctx context.Context, c backend, p pool, instance, name, doc str
 
 // canReuse reads the volume. One whose file is gone is not of use: libvirt's listing is older than
 // the directory.
-func canReuse(ctx context.Context, c backend, old volume, reuse func(libvirtxml.StorageVolume) bool) (bool, error) {
-	doc, err := c.StorageVolGetXMLDesc(ctx, old)
+func canReuse(ctx context.Context, c backend, old volume, reuse func(volumeInfo) bool) (bool, error) {
+	info, err := readVolume(ctx, c, old)
 	if isLibvirtError(err, libvirt.ErrNoStorageVol) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read volume %s: %w", old.Name, err)
 	}
-	var desc libvirtxml.StorageVolume
-	if err := desc.Unmarshal(doc); err != nil {
-		return false, fmt.Errorf("read volume %s: %w", old.Name, err)
-	}
-	return reuse(desc), nil
+	return reuse(info), nil
 }
 
 // isFreshOverlay reports whether a volume is the overlay that would be made now, and no guest has
 // written to it yet.
-func isFreshOverlay(v libvirtxml.StorageVolume, diskBytes uint64, basePath string) bool {
-	return v.Target != nil && v.Target.Format != nil && v.Target.Format.Type == provider.FormatQCOW2 &&
-		v.Capacity != nil && v.Capacity.Value == diskBytes &&
-		v.Allocation != nil && v.Allocation.Value <= freshOverlayMax &&
-		v.BackingStore != nil && v.BackingStore.Path == basePath
+func isFreshOverlay(v volumeInfo, diskBytes uint64, basePath, baseFormat string) bool {
+	return v.Format == provider.FormatQCOW2 && v.Capacity == diskBytes && v.Allocation <= freshOverlayMax &&
+		v.BackingPath == basePath && v.BackingFormat == baseFormat
 }

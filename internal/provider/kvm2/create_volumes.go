@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"libvirt.org/go/libvirtxml"
-
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
@@ -46,8 +44,8 @@ func makeOverlay(ctx context.Context, c backend, p pool, plan plan, basePath str
 	if err != nil {
 		return "", err
 	}
-	vol, err := claimVolume(ctx, c, p, plan.req.Name, name, doc, func(old libvirtxml.StorageVolume) bool {
-		return isFreshOverlay(old, plan.diskBytes(), basePath)
+	vol, err := claimVolume(ctx, c, p, plan.req.Name, name, doc, func(old volumeInfo) bool {
+		return isFreshOverlay(old, plan.diskBytes(), basePath, plan.image.Format)
 	})
 	if err != nil {
 		return "", err
@@ -68,8 +66,8 @@ func (p *Provider) makeSeed(ctx context.Context, c backend, pl pool, plan plan) 
 	if err != nil {
 		return "", err
 	}
-	vol, err := claimVolume(ctx, c, pl, plan.req.Name, name, doc, func(old libvirtxml.StorageVolume) bool {
-		return old.Capacity != nil && old.Capacity.Value == size
+	vol, err := claimVolume(ctx, c, pl, plan.req.Name, name, doc, func(old volumeInfo) bool {
+		return old.Format == provider.FormatRaw && old.Capacity == size
 	})
 	if err != nil {
 		return "", err

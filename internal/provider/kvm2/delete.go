@@ -15,7 +15,7 @@ func (p *Provider) Delete(ctx context.Context, id string) error {
 	started := time.Now()
 	zone, name, err := parseProviderID(id)
 	if err != nil {
-		return provider.Wrap(p.name, classify("delete", err))
+		return p.failed(ctx, classifyInCreate, "delete", err)
 	}
 	host, ok := p.host(zone)
 	if !ok {
@@ -23,7 +23,7 @@ func (p *Provider) Delete(ctx context.Context, id string) error {
 		return nil
 	}
 	if err := p.delete(ctx, host, name); err != nil {
-		return provider.Wrap(p.name, classifyInDelete("delete "+id, err))
+		return p.failed(ctx, classifyInCreate, "delete "+id, err)
 	}
 	log.V(1).Info("instance is gone", "id", id, "duration", time.Since(started).String())
 	return nil
@@ -46,7 +46,3 @@ func (p *Provider) delete(ctx context.Context, host provider.KVMHost, name strin
 	}
 	return p.removeVolumes(ctx, c, host, name, stood)
 }
-
-// classifyInDelete is classify for Delete, which never says NotFound either: what is missing is what
-// Delete wants, and where it does not know that, it is a doubt.
-func classifyInDelete(op string, err error) error { return classifyInCreate(op, err) }

@@ -15,7 +15,7 @@ func (p *Provider) Get(ctx context.Context, id string) (provider.Instance, error
 	ctx, log := p.begin(ctx, "get")
 	inst, err := p.get(ctx, id)
 	if err != nil {
-		return provider.Instance{}, provider.Wrap(p.name, classify("get "+clip(id), err))
+		return provider.Instance{}, p.failed(ctx, classify, "get "+clip(id), err)
 	}
 	log.V(1).Info("instance read", "id", id, "state", inst.State, "addresses", inst.Addresses)
 	return inst, nil

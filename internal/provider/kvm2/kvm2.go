@@ -3,6 +3,7 @@ package kvm2
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 
@@ -23,12 +24,13 @@ type Provider struct {
 }
 
 var (
-	_ provider.Provider   = (*Provider)(nil)
-	_ provider.Checker    = (*Provider)(nil)
-	_ provider.Identifier = (*Provider)(nil)
-	_ provider.Renderer   = (*Provider)(nil)
-	_ provider.Guarder    = (*Provider)(nil)
-	_ provider.Closer     = (*Provider)(nil)
+	_ provider.Provider     = (*Provider)(nil)
+	_ provider.Checker      = (*Provider)(nil)
+	_ provider.Identifier   = (*Provider)(nil)
+	_ provider.Renderer     = (*Provider)(nil)
+	_ provider.Guarder      = (*Provider)(nil)
+	_ provider.Closer       = (*Provider)(nil)
+	_ provider.MACAddresser = (*Provider)(nil)
 )
 
 // New builds the provider of an entry of type kvm2. It makes no connection. SSH files that cannot be
@@ -78,9 +80,25 @@ func warnUnreadable(log logr.Logger, config *provider.KVMConfig) {
 	}
 }
 
-// Close ends every connection. No other method is called afterwards.
+// closeGrace is how long transfers may take to remove what they have written, before their
+// connections are cut. What is left is swept by the next transfer of the image.
+const closeGrace = 500 * time.Millisecond
+
+// Close ends every transfer and connection. No other method is called afterwards.
 func (p *Provider) Close() error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.images.Close()
+	}()
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+	case <-grace.C:
+	}
 	p.hosts.Close()
+	<-ended
 	return nil
 }
 
@@ -92,6 +110,10 @@ func (p *Provider) IDFor(req provider.CreateRequest) (string, error) {
 	}
 	return plan.id, nil
 }
+
+// MACFor gives the MAC of the instance that Create would make, so that an address can be reserved for
+// it before.
+func (p *Provider) MACFor(req provider.CreateRequest) string { return macFor(req.UID) }
 
 // GuardedDestinations gives the hypervisor's address: an instance must not be a way to it.
 func (p *Provider) GuardedDestinations(placement provider.Placement) ([]string, error) {

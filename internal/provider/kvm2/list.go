@@ -27,7 +27,7 @@ func (p *Provider) ListByTag(ctx context.Context) ([]provider.Instance, error) {
 	var all []provider.Instance
 	for i, host := range p.config.Hosts {
 		if errs[i] != nil {
-			return nil, provider.Wrap(p.name, classifyInCreate("list host "+host.Name, errs[i]))
+			return nil, p.failed(ctx, classifyInCreate, "list host "+host.Name, errs[i])
 		}
 		all = append(all, lists[i]...)
 	}

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
@@ -18,7 +17,6 @@ import (
 const (
 	testEntry = "kvm2-home"
 	testOwner = "installation-a"
-	testUID   = "0d9d0f0e-7a35-4a53-9a0b-2f1c6f2d5a10"
 	otherUID  = "5a1c2b3d-1111-4222-8333-444455556666"
 	testName  = "proxy-a1b2c3-berlin-1-0a1b2c3d"
 	testID    = "hosts/beelink/domains/" + testName
@@ -108,10 +106,18 @@ func own(h *fakeHost) []string {
 	return slices.DeleteFunc(h.volumeNames(testPool), func(name string) bool { return !strings.HasPrefix(name, testName) })
 }
 
-// shared gives the names of the other volumes: base and marker.
+// shared gives the names of the other volumes, base and marker, without the attempt in a base's name.
 func shared(h *fakeHost) []string {
-	return slices.DeleteFunc(h.volumeNames(testPool), func(name string) bool { return strings.HasPrefix(name, testName) })
+	var out []string
+	for _, name := range h.volumeNames(testPool) {
+		if !strings.HasPrefix(name, testName) {
+			out = append(out, attemptInName.ReplaceAllString(name, "-attempt.qcow2"))
+		}
+	}
+	return out
 }
+
+var attemptInName = regexp.MustCompile(`-[0-9a-f]{8}\.qcow2$`)
 
 // bothVolumes are what an instance has in the pool.
 func bothVolumes() []string { return []string{seedName(testName), overlayName(testName)} }
@@ -143,20 +149,7 @@ func wantErr(t *testing.T, err error, class error, reason string) {
 	}
 }
 
-// logLines collects what a logger writes up to a level.
-type logLines struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logLines) logger(verbosity int) logr.Logger {
-	return funcr.New(func(prefix, args string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.lines = append(l.lines, prefix+args)
-	}, funcr.Options{Verbosity: verbosity})
-}
-
+// text is everything that was logged.
 func (l *logLines) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
