@@ -53,6 +53,9 @@ func (t *transfer) run(ctx context.Context, c conn) (published, error) {
 	if err != nil {
 		return published{}, fmt.Errorf("look up pool %s: %w", t.host.Pool, err)
 	}
+	if err := checkPoolType(ctx, c, p); err != nil {
+		return published{}, err
+	}
 	base, err := t.awaitOthers(ctx, c, p)
 	if !errors.Is(err, errUnpublished) {
 		return base, err
