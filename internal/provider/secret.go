@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 )
@@ -26,10 +25,7 @@ func (s Secret) Format(f fmt.State, _ rune) {
 	_, _ = f.Write([]byte(s.String())) // fmt.State keeps what it is given: there is nobody to tell
 }
 
-// MarshalJSON implements json.Marshaler; YAML made from JSON uses it too.
-func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// MarshalText implements encoding.TextMarshaler, for XML, YAML and text encoders.
+// MarshalText implements encoding.TextMarshaler, for JSON, YAML, XML and text encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalLog implements logr.Marshaler.

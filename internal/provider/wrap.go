@@ -70,18 +70,20 @@ func anonymous(err error) error {
 
 // oneLine puts a text into one line of at most maxCause bytes, whatever the backend sent.
 func oneLine(text string) string {
-	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	text = strings.TrimSpace(text)
+	cut := len(text) > maxCause
+	text = strings.ReplaceAll(text[:min(len(text), maxCause)], "\n", "; ")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, text)
-	if len(text) <= maxCause {
+	if !cut && len(text) <= maxCause {
 		return text
 	}
 	const mark = "..."
-	return strings.ToValidUTF8(text[:maxCause-len(mark)], "") + mark
+	return strings.ToValidUTF8(text[:min(len(text), maxCause-len(mark))], "") + mark
 }
 
 // visitTyped calls visit for every *Error in err's tree, outer ones first.

@@ -27,14 +27,14 @@ func TestCreate_twentyAtOnceGiveOneInstance(t *testing.T) {
 	b := fake.NewBackend()
 	// Two processes share the backend.
 	providers := []*fake.Provider{newFake(t, fake.WithBackend(b)), newFake(t, fake.WithBackend(b))}
-	gate := b.Block(fake.LookUp)
+	gate := b.Block(fake.Define)
 	ids, errs := make([]string, 20), make([]error, 20)
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() { ids[i], errs[i] = providers[i%2].Create(t.Context(), request("a", uid1)) })
 	}
 	for range providers {
-		<-gate.Arrived() // one of each process looks before either has made anything
+		<-gate.Arrived() // one of each process has looked before either has made anything
 	}
 	gate.Open()
 	all.Wait()
