@@ -106,11 +106,12 @@ func isHostName(s string) bool {
 
 // expandHome makes *file absolute where it begins with "~/", or says why it is refused.
 func expandHome(file *string) (problem string) {
-	if !isPrintable(*file) {
-		return "must be printable text, is " + quote(*file)
-	}
 	rest, tilde := strings.CutPrefix(*file, "~/")
 	switch {
+	case strings.Contains(*file, "-----BEGIN"): // a key where its file's name belongs: not repeated
+		return "must be the path of a file, not its content"
+	case !isPrintable(*file):
+		return "must be a path, one line of printable text"
 	case tilde:
 		home, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(home) {

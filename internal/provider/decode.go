@@ -196,6 +196,9 @@ func kindOf(n *yaml.Node) string {
 	}
 	switch n.ShortTag() {
 	case "!!str":
+		if strings.Contains(n.Value, "://") {
+			return "a URL" // which may hold a password
+		}
 		return "the text " + quote(n.Value)
 	case "!!null":
 		return "nothing"
