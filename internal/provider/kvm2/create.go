@@ -54,7 +54,7 @@ func (p *Provider) create(ctx context.Context, plan plan) error {
 	case s.info.Mark.UID == "":
 		return p.makeAgain(ctx, c, plan, s.info.Mark.CreatedAt)
 	case s.info.Mark.UID != plan.req.UID:
-		return nameConflict(plan.req.Name, fmt.Sprintf("is the instance with the UID %s", clip(s.info.Mark.UID)))
+		return nameConflict(plan.req.Name, "is the instance with the UID "+clip(s.info.Mark.UID))
 	}
 	return finish(ctx, c, s)
 }

@@ -390,6 +390,21 @@ func TestCreate_refusedStartLeavesNothing(t *testing.T) {
 	}
 }
 
+// libvirt did start it: what its guest does then is no reason to take it away.
+func TestCreate_guestThatEndsAtOnceIsLeftForTheNextCall(t *testing.T) {
+	r := newRig(t)
+	r.host.arm(fault{method: "DomainGetState", nth: 1, hook: func() {
+		r.host.withDomain(testName, func(d *fakeDomain) { d.live, d.id, d.state = nil, -1, fakeShutoff })
+	}})
+	_, err := r.Create(t.Context(), testRequest())
+	wantErr(t, err, provider.ErrTransient, reasonNotRunning)
+	if diff := cmp.Diff([]string{testName}, r.host.domainNames()); diff != "" {
+		t.Errorf("domains: -want, +got:\n%s", diff)
+	}
+	r.host.disarm()
+	r.mustCreate(t, testRequest())
+}
+
 // An instance that ran before keeps its disk when it cannot be started again for a while.
 func TestCreate_refusedRestartKeepsTheInstance(t *testing.T) {
 	r := newRig(t)

@@ -22,12 +22,13 @@ const (
 
 // fakeDomainXML is the least that defines a domain.
 func fakeDomainXML(name, id, metadata string, disks ...string) string {
-	doc := "<domain type='kvm'><name>" + name + "</name><uuid>" + id + "</uuid><metadata>" + metadata + "</metadata>" +
-		"<os firmware='efi'><type>hvm</type></os><devices>"
+	var devices strings.Builder
 	for _, path := range disks {
-		doc += "<disk type='file' device='disk'><source file='" + path + "'/><target dev='vda' bus='virtio'/></disk>"
+		devices.WriteString("<disk type='file' device='disk'><source file='" + path + "'/><target dev='vda' bus='virtio'/></disk>")
 	}
-	return doc + "<channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel></devices></domain>"
+	return "<domain type='kvm'><name>" + name + "</name><uuid>" + id + "</uuid><metadata>" + metadata + "</metadata>" +
+		"<os firmware='efi'><type>hvm</type></os><devices>" + devices.String() +
+		"<channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel></devices></domain>"
 }
 
 func fakeSession(t *testing.T) (*fakeHost, conn) {

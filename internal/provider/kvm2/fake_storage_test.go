@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -301,7 +302,7 @@ func (h *fakeHost) createVolume(p *fakePool, doc string) (volume, error) {
 	case v.backing != nil && !h.fileExists(v.backing.Path):
 		return volume{}, virErr(libvirt.ErrInternalError, "internal error: Child process (qemu-img create) unexpected exit status 1: Could not open '"+v.backing.Path+"'")
 	case v.allocation > p.available():
-		return volume{}, virErr(libvirt.ErrSystemError, "cannot allocate "+fmt.Sprint(v.allocation)+" bytes in file '"+p.pathOf(v.name)+"': No space left on device")
+		return volume{}, virErr(libvirt.ErrSystemError, "cannot allocate "+strconv.FormatUint(v.allocation, 10)+" bytes in file '"+p.pathOf(v.name)+"': No space left on device")
 	}
 	p.volumes = append(p.volumes, v)
 	return volume{Pool: p.name, Name: v.name, Key: p.pathOf(v.name)}, nil
@@ -392,7 +393,7 @@ func (c *fakeConn) StorageVolUpload(ctx context.Context, ref volume, r io.Reader
 func (c *fakeConn) copyUpload(ctx context.Context, sink *fakeUpload, r io.Reader, length uint64) error {
 	result := make(chan error, 1)
 	go func() {
-		limit := int64(length) //nolint:gosec // a test's length fits
+		limit := int64(length)
 		n, err := io.CopyBuffer(sink, io.LimitReader(r, limit), make([]byte, 256<<10))
 		switch {
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,12 +101,9 @@ func newFakeHost(name string) *fakeHost {
 
 // fakeCapabilities is a host's capabilities document for one architecture and its domain types.
 func fakeCapabilities(arch string, types ...string) string {
-	doc := "<capabilities><host><cpu><arch>" + arch + "</arch></cpu></host><guest><os_type>hvm</os_type><arch name='" + arch + "'>" +
-		"<wordsize>64</wordsize><emulator>/usr/bin/qemu-system-" + arch + "</emulator>"
-	for _, t := range types {
-		doc += "<domain type='" + t + "'/>"
-	}
-	return doc + "</arch></guest></capabilities>"
+	return "<capabilities><host><cpu><arch>" + arch + "</arch></cpu></host><guest><os_type>hvm</os_type><arch name='" + arch + "'>" +
+		"<wordsize>64</wordsize><emulator>/usr/bin/qemu-system-" + arch + "</emulator>" +
+		"<domain type='" + strings.Join(types, "'/><domain type='") + "'/></arch></guest></capabilities>"
 }
 
 // arm adds faults; each stays until the test ends or disarm.
@@ -161,17 +159,6 @@ func (h *fakeHost) open() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.conns)
-}
-
-// dropAll kills every connection, as a restart of the daemon does.
-func (h *fakeHost) dropAll() {
-	h.mu.Lock()
-	conns := h.conns
-	h.conns = map[*fakeConn]struct{}{}
-	h.mu.Unlock()
-	for c := range conns {
-		c.kill()
-	}
 }
 
 // enter records a call and gives the fault that applies to it, if any.

@@ -59,6 +59,7 @@ func TestOwnership_create(t *testing.T) {
 		"unmarked":             {class: provider.ErrPermanent, reason: provider.ReasonNameConflict},
 	}
 	forEachStanding(t, func(t *testing.T, name string, r *rig) {
+		t.Helper()
 		id, err := r.Create(t.Context(), testRequest())
 		if want[name].class == nil {
 			if err != nil || id != testID {
@@ -87,6 +88,7 @@ func TestOwnership_get(t *testing.T) {
 		"unmarked":             {class: provider.ErrNotFound, reason: provider.ReasonNotFound},
 	}
 	forEachStanding(t, func(t *testing.T, name string, r *rig) {
+		t.Helper()
 		inst, err := r.Get(t.Context(), testID)
 		wantUntouched(t, r)
 		if want[name].class != nil {
@@ -113,6 +115,7 @@ func TestOwnership_delete(t *testing.T) {
 		"unmarked":             {class: provider.ErrPermanent, reason: provider.ReasonNotOurs},
 	}
 	forEachStanding(t, func(t *testing.T, name string, r *rig) {
+		t.Helper()
 		err := r.Delete(t.Context(), testID)
 		if want[name].class != nil {
 			wantErr(t, err, want[name].class, want[name].reason)
@@ -136,6 +139,7 @@ func TestOwnership_listByTag(t *testing.T) {
 		"ours, other UID": {listed: true, uid: otherUID},
 	}
 	forEachStanding(t, func(t *testing.T, name string, r *rig) {
+		t.Helper()
 		list, err := r.ListByTag(t.Context())
 		if err != nil {
 			t.Fatal(err)
