@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 
@@ -112,14 +112,12 @@ func (e clippedError) Unwrap() error { return e.err }
 // maxText is as much of a text that someone else chose as goes into an error, in bytes.
 const maxText = 512
 
-// clip bounds such a text.
+// clip bounds such a text. Its middle goes: a program's own words are often at the end of libvirt's.
 func clip(text string) string {
+	const cut = " ... "
 	if len(text) <= maxText {
 		return text
 	}
-	cut := maxText
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "..."
+	half := (maxText - len(cut)) / 2
+	return strings.ToValidUTF8(text[:half], "") + cut + strings.ToValidUTF8(text[len(text)-half:], "")
 }

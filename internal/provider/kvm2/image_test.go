@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/digitalocean/go-libvirt"
 	"github.com/google/go-cmp/cmp"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
@@ -480,6 +481,31 @@ func TestEnsureImage_failedCleanupIsMadeUpFor(t *testing.T) {
 	m.set(content, nil)
 	r.mustGet(t, img)
 	wantPublished(t, h, img)
+}
+
+// The checksum is right and the header looks well: the host's QEMU has the last word, before a VM does.
+func TestEnsureImage_imageThatQEMUCannotReadIsPermanent(t *testing.T) {
+	m := newMirror(t, qcow2Bytes(100_000))
+	img := m.image()
+	h := newFakeHost("beelink")
+	cases := map[string]struct {
+		text, reason string
+		class        error
+	}{
+		"damaged": {"Could not open '/srv/vms/images/x': Image is corrupt", provider.ReasonImageInvalid, provider.ErrPermanent},
+		"full":    {"/srv/vms/images/x: No space left on device", provider.ReasonQuotaExceeded, provider.ErrQuotaExceeded},
+		"denied":  {"Could not open '/srv/vms/images/x': Permission denied", provider.ReasonPermissionDenied, provider.ErrTransient},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h.arm(fault{method: "StorageVolCreateXML", arg: keyFor(t, img).marker(), err: virErr(libvirt.ErrInternalError,
+				"internal error: Child process (/usr/bin/qemu-img create "+strings.Repeat("x", 600)+") unexpected exit status 1: qemu-img: "+tc.text)})
+			defer h.disarm()
+			_, _, err := newImageRig(t, h).get(t.Context(), img)
+			wantImageErr(t, err, tc.class, tc.reason, tc.text)
+			wantVolumes(t, h)
+		})
+	}
 }
 
 func TestEnsureImage_refusesAPoolWithoutFiles(t *testing.T) {

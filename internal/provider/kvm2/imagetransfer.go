@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"time"
 
@@ -224,11 +225,22 @@ func (t *transfer) settle(ctx context.Context, c conn, p pool, doc string, own p
 	return own, t.makeMarker(ctx, c, p, doc)
 }
 
+// makeMarker has QEMU on the host open the base, so it is also the proof that it can.
 func (t *transfer) makeMarker(ctx context.Context, c conn, p pool, doc string) error {
-	if _, err := c.StorageVolCreateXML(ctx, p, doc); err != nil {
-		return fmt.Errorf("make the marker %s: %w", t.key.marker(), err)
+	_, err := c.StorageVolCreateXML(ctx, p, doc)
+	switch {
+	case err == nil:
+		return nil
+	case isUnreadable(err):
+		return invalidImage("cannot be read by QEMU on the host: %w", clipped(err))
 	}
-	return nil
+	return fmt.Errorf("make the marker %s: %w", t.key.marker(), err)
+}
+
+// isUnreadable recognises qemu-img's failure to open an image, whose bytes have been verified.
+func isUnreadable(err error) bool {
+	return isLibvirtError(err, libvirt.ErrInternalError) && strings.Contains(err.Error(), "qemu-img") &&
+		provider.ReasonOf(classify("", err)) == provider.ReasonBackendError
 }
 
 // discard removes the volume of this attempt, over a connection of its own: the transfer's may be what
