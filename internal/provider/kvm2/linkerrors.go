@@ -49,7 +49,7 @@ func (l *sshLink) explainOpen(err error) error {
 func (l *sshLink) forwardingDenied(err error) error {
 	return provider.Errorf(provider.ErrPermanent, provider.ReasonForwardingDenied,
 		"host %s: the login works, and sshd does not forward %s for user %s; allow it (AllowStreamLocalForwarding yes, "+
-			"no DisableForwarding, no restrict in authorized_keys): %w",
+			"no DisableForwarding, port-forwarding after restrict in authorized_keys): %w",
 		l.host.Name, l.socket, l.host.User, err)
 }
 

@@ -115,7 +115,7 @@ func TestUpload_readerErrorIsReported(t *testing.T) {
 	}
 }
 
-func TestUpload_cancelReturnsPromptlyAndStopsReading(t *testing.T) {
+func TestUpload_cancelReturnsPromptly(t *testing.T) {
 	peer := newRPCPeer().on(procStorageVolUpload, func(r *rpcRequest) {
 		if r.kind == typeCall {
 			r.reply(nil)
@@ -135,14 +135,7 @@ func TestUpload_cancelReturnsPromptlyAndStopsReading(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want ctx's own", err)
 	}
-	<-peer.closed
-	settled := reads.Load()
-	eventually(t, "the end of the library's goroutine", func() bool {
-		now := reads.Load()
-		same := now == settled
-		settled = now
-		return same
-	})
+	within(t, time.Second, "the close of the given up connection", func() { <-peer.closed })
 }
 
 type readerFunc func([]byte) (int, error)
@@ -177,6 +170,16 @@ func TestUpload_connectionLostIsTransient(t *testing.T) {
 	c := openTestConn(t, peer, defaultLimits())
 	err := c.StorageVolUpload(t.Context(), volume{}, bytes.NewReader(make([]byte, 8<<20)), 8<<20)
 	wantError(t, err, provider.ErrTransient, provider.ReasonUnreachable, "not known")
+}
+
+// TestExactReader_stoppedReadsNoMore: a goroutine of the library outlives a failed upload.
+func TestExactReader_stoppedReadsNoMore(t *testing.T) {
+	source := strings.NewReader("data")
+	e := newExactReader(source, 4, func() {})
+	e.stop()
+	if n, err := e.Read(make([]byte, 4)); n != 0 || !errors.Is(err, errUploadOver) || source.Len() != 4 {
+		t.Errorf("Read after stop = %d, %v with %d bytes left in the source; want it untouched", n, err, source.Len())
+	}
 }
 
 func TestExactReader_readsInOneMiB(t *testing.T) {
