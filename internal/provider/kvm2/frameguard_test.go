@@ -237,3 +237,50 @@ func TestFrameGuard_deadGuardRefusesWrites(t *testing.T) {
 		t.Errorf("write on a closed connection: %v, want %v", err, errClosed)
 	}
 }
+
+// TestRPCCalls_eachMessageOnce takes calls through every message that the library waits for, and no more.
+func TestRPCCalls_eachMessageOnce(t *testing.T) {
+	type message struct {
+		kind, status uint32
+		body         []byte
+		want         bool
+	}
+	failure := xdrError(38, "no space left on device")
+	tests := map[string]struct {
+		procedure uint32
+		messages  []message
+	}{
+		"Call":         {procConnectGetHostname, []message{{typeReply, statusOK, xdr("kvm"), true}, {typeReply, statusOK, xdr("kvm"), false}}},
+		"FailedCall":   {procConnectGetHostname, []message{{typeReply, statusError, failure, true}, {typeReply, statusError, failure, false}}},
+		"FailedUpload": {procStorageVolUpload, []message{{typeReply, statusError, failure, true}, {typeStream, statusError, failure, false}}},
+		"Upload": {procStorageVolUpload, []message{
+			{typeReply, statusOK, nil, true},
+			{typeStream, statusContinue, []byte("data"), false},
+			{typeStream, statusOK, nil, true},
+			{typeStream, statusOK, nil, false},
+		}},
+		"UploadEndedByContinue": {procStorageVolUpload, []message{
+			{typeReply, statusOK, nil, true},
+			{typeStream, statusContinue, nil, true},
+			{typeStream, statusContinue, nil, false},
+		}},
+		"AbortedUpload": {procStorageVolUpload, []message{
+			{typeReply, statusOK, nil, true},
+			{typeStream, statusError, failure, true},
+			{typeStream, statusError, failure, false},
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			calls := newRPCCalls()
+			calls.sending(frame(remoteProgram, tc.procedure, typeCall, 7, statusOK, nil))
+			calls.written()
+			for i, m := range tc.messages {
+				h := frameHeader{program: remoteProgram, procedure: tc.procedure, kind: m.kind, status: m.status, serial: 7}
+				if pass, err := calls.accept(h, m.body); pass != m.want || err != nil {
+					t.Errorf("message %d: passed on %v, %v; want %v", i, pass, err, m.want)
+				}
+			}
+		})
+	}
+}
