@@ -44,6 +44,7 @@ func checkProject(files fs.FS, symbolsOf func(module string) (map[string]bool, e
 	problems = append(problems, checkSpecs(p)...)
 	problems = append(problems, checkGuide(p)...)
 	problems = append(problems, checkExisting(p)...)
+	problems = append(problems, checkTestTargets(p)...)
 	return inOrder(problems), nil
 }
 

@@ -17,7 +17,8 @@ import (
 // healthy is a small project in which everything that the documents name exists.
 func healthy() map[string]string {
 	return map[string]string{
-		"Makefile": "GO := go\ndemo: ## Show it.\n\t@true\n",
+		"Makefile":  "GO := go\ndemo: ## Show it.\n\t@true\ntest-unit: ## Try it.\n",
+		testingPath: "# Testing\n\n`make test-unit`\n",
 		"README.md": "# Egress\n\nRead [the contract](docs/provider-contract.md#1-words), see `docs/provider-contract.md` and\n" +
 			"`internal/*/thing.go`, run `make demo`, then:\n\n" +
 			"```sh\n# make a proxy\nLAB=1 make demo\n./bin/egressctl create berlin-1 \\\n  --zone beelink | jq .\n```\n\n" +
@@ -138,6 +139,11 @@ func TestCheckProject_findsEachBrokenThing(t *testing.T) {
 			reason: "indented code holds commands too",
 			edit:   edit{"README.md", "\n    make demo", "\n    make show"},
 			want:   []string{"README.md:20: the Makefile has no target show"},
+		},
+		"test target that the page on testing lacks": {
+			reason: "whoever looks for a way to test finds all of them",
+			edit:   edit{testingPath, "`make test-unit`", "`make demo`"},
+			want:   []string{testingPath + ":1: make test-unit is not named"},
 		},
 		"variable of the Makefile": {
 			reason: "GO := go is no target",
