@@ -61,7 +61,7 @@ func (c *libvirtConn) DomainDestroy(ctx context.Context, d domain) error {
 
 func (c *libvirtConn) DomainUndefineFlags(ctx context.Context, d domain, flags uint32) error {
 	_, err := call(ctx, c, c.short("DomainUndefineFlags"), noResult(func() error {
-		return c.rpc.DomainUndefineFlags(fromDomain(d), libvirt.DomainUndefineFlagsValues(flags))
+		return c.rpc.DomainUndefineFlags(fromDomain(d), libvirt.DomainUndefineFlagsValues(flags)) //nolint:gosec // flag bits, the type's sign is the library's
 	}))
 	return err
 }

@@ -177,15 +177,32 @@ func TestFrameGuard_framesSurviveAnySplit(t *testing.T) {
 	}
 }
 
-func TestFrameGuard_errorsAreNoNetErrors(t *testing.T) {
-	near, far := net.Pipe()
-	far.Close()
-	guard := newFrameGuard(near)
-	_, err := guard.Read(make([]byte, 4))
-	if _, ok := err.(*net.OpError); ok || err == nil { //nolint:errorlint // the library asserts the outermost type
-		t.Errorf("error is %T, on which the library would try again for ever", err)
+// TestFrameGuard_timeoutsEndTheConnection: the library's reader takes a time-out for temporary and loops
+// on it, so that a socket deadline would burn a core and lose the frame's start.
+func TestFrameGuard_timeoutsEndTheConnection(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	_ = guard.Close()
+	defer l.Close()
+	near, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = near.SetReadDeadline(time.Now().Add(-time.Second))
+	guard := newFrameGuard(near)
+	defer guard.Close()
+	for range 2 {
+		_, err = guard.Read(make([]byte, 4))
+		if _, ok := err.(*net.OpError); ok || err == nil { //nolint:errorlint // the library asserts the outermost type
+			t.Fatalf("error is %T (%v), on which the library would try again for ever", err, err)
+		}
+	}
+	select {
+	case <-guard.dead:
+	default:
+		t.Error("the connection lives on after a time-out inside a frame")
+	}
 }
 
 // TestReplyShapes_everyCallHasOne: a procedure without a shape would have all its replies refused.

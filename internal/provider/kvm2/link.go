@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
+	"github.com/digitalocean/go-libvirt/socket/dialers"
 	"github.com/go-logr/logr"
 	"golang.org/x/crypto/ssh"
 
@@ -93,7 +94,7 @@ func (l *sshLink) open() (*libvirtConn, error) {
 	}
 	guard := newFrameGuard(raw)
 	go l.reap(guard)
-	rpc := libvirt.New(guard)
+	rpc := libvirt.NewWithDialer(dialers.NewAlreadyConnected(guard))
 	if err := connectRPC(rpc, guard); err != nil {
 		_ = guard.Close() // never fails
 		return nil, l.explainConnect(guard, err)

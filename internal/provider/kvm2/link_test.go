@@ -241,7 +241,7 @@ func TestLink_unacknowledgedCloseCutsTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(h.server.frozen)
+	h.server.freeze()
 	_, err = c.ConnectGetHostname(t.Context())
 	wantError(t, err, provider.ErrTransient, provider.ReasonTimeout)
 	within(t, 2*time.Second, "the end of the link", func() { <-l.Done() })

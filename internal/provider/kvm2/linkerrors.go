@@ -72,7 +72,7 @@ func (l *sshLink) explainConnect(guard *frameGuard, err error) error {
 		err = clipped(answer)
 	}
 	switch {
-	case errors.As(err, &answer) && slices.Contains(authCodes, libvirt.ErrorNumber(answer.Code)):
+	case errors.As(err, &answer) && slices.Contains(authCodes, codeOf(answer)):
 		return l.permissionDenied(err)
 	case errors.As(err, &answer):
 		return fmt.Errorf("open libvirt on host %s: %w", l.host.Name, err)

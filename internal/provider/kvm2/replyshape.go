@@ -64,7 +64,7 @@ var replyShapes = map[uint32]shape{
 	procAuthList:                 xdrList(maxXDRAuthTypes, xdrWords(1)),
 	procAuthPolkit:               xdrWords(1),
 	procStoragePoolRefresh:       xdrWords(0),
-	procStoragePoolLookupByName:  xdrFields(xdrText, xdrWords(4)),
+	procStoragePoolLookupByName:  xdrFields(xdrText, xdrUUID),
 	procStoragePoolGetInfo:       xdrWords(7),
 	procStoragePoolGetXMLDesc:    xdrText,
 	procStorageVolCreateXML:      volumeShape,
@@ -82,10 +82,14 @@ var replyShapes = map[uint32]shape{
 }
 
 var (
-	domainShape    = xdrFields(xdrText, xdrWords(4), xdrWords(1)) // name, UUID, id
-	volumeShape    = xdrFields(xdrText, xdrText, xdrText)         // pool, name, key
-	addressShape   = xdrFields(xdrWords(1), xdrText, xdrWords(1)) // family, address, prefix
-	interfaceShape = xdrFields(xdrText, xdrList(1, xdrText), xdrList(maxXDRInterfaces, addressShape))
+	xdrInt, xdrUint = xdrWords(1), xdrWords(1)
+	xdrUUID         = xdrWords(4)
+	xdrOptString    = xdrList(1, xdrText)
+
+	domainShape    = xdrFields(xdrText, xdrUUID, xdrInt) // name, UUID, id
+	volumeShape    = xdrRepeat(3, xdrText)               // pool, name, key
+	addressShape   = xdrFields(xdrInt, xdrText, xdrUint) // family, address, prefix
+	interfaceShape = xdrFields(xdrText, xdrOptString, xdrList(maxXDRInterfaces, addressShape))
 	// errorTail is what follows an error's code as the library reads it: domain, a flag, message, level.
 	errorTail = xdrFields(xdrWords(2), xdrText, xdrWords(1))
 )
@@ -132,6 +136,18 @@ func xdrText(c *xdrCursor) bool {
 func xdrFields(parts ...shape) shape {
 	return func(c *xdrCursor) bool {
 		for _, part := range parts {
+			if !part(c) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// xdrRepeat is a structure of n fields of one kind.
+func xdrRepeat(n int, part shape) shape {
+	return func(c *xdrCursor) bool {
+		for range n {
 			if !part(c) {
 				return false
 			}

@@ -2,13 +2,13 @@ package kvm2
 
 import (
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 	"sync"
 	"testing"
 
 	"github.com/digitalocean/go-libvirt"
+	"github.com/digitalocean/go-libvirt/socket/dialers"
 )
 
 // rpcPeer is a scripted libvirt daemon on the far end of a connection. Procedures without an answer
@@ -221,20 +221,11 @@ func xdrDomain(d domain) []byte { return xdr(d.Name, d.UUID, d.ID) }
 func openTestConn(t *testing.T, p *rpcPeer, l limits) *libvirtConn {
 	t.Helper()
 	guard := newFrameGuard(p.connect())
-	rpc := libvirt.New(guard)
+	rpc := libvirt.NewWithDialer(dialers.NewAlreadyConnected(guard))
 	if err := connectRPC(rpc, guard); err != nil {
 		t.Fatalf("connect to the scripted peer: %v", err)
 	}
 	c := newLibvirtConn(rpc, guard, "beelink", l)
 	t.Cleanup(func() { _ = c.Close(); p.conns.Wait() })
 	return c
-}
-
-func errorAs[T error](t *testing.T, err error) T {
-	t.Helper()
-	var want T
-	if !errors.As(err, &want) {
-		t.Fatalf("error is %T (%v), want a %T in it", err, err, want)
-	}
-	return want
 }

@@ -1,6 +1,7 @@
 package kvm2
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -51,8 +52,8 @@ type sshServer struct {
 	exec func(command string) uint32
 	// ignoreKeepalives leaves global requests without an answer.
 	ignoreKeepalives bool
-	// frozen, once closed, makes the host take nothing in any more, with TCP still open: a loss of power.
-	frozen chan struct{}
+	// maxStartups, if not 0, is how many logins may be under way at once; others are dropped.
+	maxStartups int32
 
 	addr     *net.TCPAddr
 	listener net.Listener
@@ -60,9 +61,12 @@ type sshServer struct {
 	tasks    sync.WaitGroup
 	logins   atomic.Int32 // that succeeded
 	open     atomic.Int32 // TCP connections now
+	startups atomic.Int32 // logins under way
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
+	// frozen, while not nil, makes the host take nothing in, with TCP still open: a loss of power.
+	frozen chan struct{}
 }
 
 // start listens on loopback until the test ends.
@@ -74,7 +78,7 @@ func (s *sshServer) start(t *testing.T) *sshServer {
 		t.Fatalf("listen: %v", err)
 	}
 	s.listener, s.addr = l, l.Addr().(*net.TCPAddr)
-	s.quit, s.frozen, s.conns = make(chan struct{}), make(chan struct{}), map[net.Conn]struct{}{}
+	s.quit, s.conns = make(chan struct{}), map[net.Conn]struct{}{}
 	s.tasks.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -116,12 +120,31 @@ type freezableConn struct {
 
 func (c freezableConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	select {
-	case <-c.server.frozen:
-		<-c.server.quit
-	default:
+	c.server.mu.Lock()
+	frozen := c.server.frozen
+	c.server.mu.Unlock()
+	if frozen != nil {
+		select {
+		case <-frozen:
+		case <-c.server.quit:
+		}
 	}
 	return n, err
+}
+
+// freeze is the loss of power, thaw the host's return, which knows nothing of its old connections.
+func (s *sshServer) freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = make(chan struct{})
+}
+
+func (s *sshServer) thaw() {
+	s.drop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.frozen)
+	s.frozen = nil
 }
 
 // drop cuts every connection there is.
@@ -151,7 +174,7 @@ func (s *sshServer) serve(c net.Conn) {
 			if s.stop == stopAfterKex {
 				<-s.quit
 			}
-			if s.authorized == nil || string(key.Marshal()) != string(s.authorized.Marshal()) {
+			if s.authorized == nil || !bytes.Equal(key.Marshal(), s.authorized.Marshal()) {
 				return nil, errors.New("not this key")
 			}
 			return nil, nil
@@ -160,7 +183,13 @@ func (s *sshServer) serve(c net.Conn) {
 	for _, k := range s.hostKeys {
 		config.AddHostKey(k)
 	}
+	now := s.startups.Add(1)
+	if s.maxStartups > 0 && now > s.maxStartups {
+		s.startups.Add(-1)
+		return
+	}
 	conn, channels, requests, err := ssh.NewServerConn(c, config)
+	s.startups.Add(-1)
 	if err != nil {
 		return
 	}
@@ -408,7 +437,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // wantError checks an error's class and reason, and that its text has every part.
-func wantError(t *testing.T, err error, class error, reason string, parts ...string) { //nolint:revive // err is what is looked at
+func wantError(t *testing.T, err error, class error, reason string, parts ...string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want %v/%s", class, reason)

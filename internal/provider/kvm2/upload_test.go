@@ -88,6 +88,39 @@ func TestUpload_libvirtErrorMidStream(t *testing.T) {
 	}
 }
 
+// TestUpload_repeatedEndsHarmNothing: the library would block for ever on a message to a stream that it
+// has left.
+func TestUpload_repeatedEndsHarmNothing(t *testing.T) {
+	for name, end := range map[string]func(*rpcRequest){
+		"OK":       func(r *rpcRequest) { r.stream(statusOK, nil) },
+		"Continue": func(r *rpcRequest) { r.stream(statusContinue, nil) },
+		"Error":    func(r *rpcRequest) { r.stream(statusError, xdrError(38, "no space left on device")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			peer := newRPCPeer().on(procStorageVolUpload, func(r *rpcRequest) {
+				switch {
+				case r.kind == typeCall:
+					r.reply(nil)
+					r.stream(statusContinue, []byte("data that nobody asked for"))
+				case r.status == statusOK:
+					for range 5 {
+						end(r)
+					}
+				}
+			}).on(procConnectGetHostname, func(r *rpcRequest) { r.reply(xdr("kvm")) })
+			c := openTestConn(t, peer, defaultLimits())
+			within(t, 2*time.Second, "an upload whose end comes five times", func() {
+				_ = c.StorageVolUpload(t.Context(), volume{}, strings.NewReader("data"), 4)
+			})
+			within(t, 2*time.Second, "the next call", func() {
+				if _, err := c.ConnectGetHostname(t.Context()); err != nil {
+					t.Errorf("the connection is of no use after the upload: %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestUpload_readerErrorIsReported(t *testing.T) {
 	broken := errors.New("mirror went away")
 	for name, answersAborts := range map[string]bool{"AbortAnswered": true, "AbortIgnored": false} {
