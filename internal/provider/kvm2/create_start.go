@@ -14,14 +14,14 @@ const reasonNotRunning = "NotRunning"
 
 // finish brings an instance of ours to run: what is there already is not made again.
 func finish(ctx context.Context, c backend, s standing) error {
-	state, reason, err := c.DomainGetState(ctx, s.dom)
+	state, reason, err := settledState(ctx, c, s.dom)
 	if err != nil {
 		return fmt.Errorf("state of domain %s: %w", s.dom.Name, err)
 	}
 	switch {
 	case isRunning(state):
 		return nil
-	case s.info.Active:
+	case s.info.Active && state != int32(libvirt.DomainShutoff): // else its start failed while we looked
 		return notRunning(s.dom, state, reason)
 	}
 	return start(ctx, c, s.dom)
@@ -36,7 +36,7 @@ func start(ctx context.Context, c backend, dom domain) error {
 		return fmt.Errorf("set domain %s to start with its host: %w", dom.Name, err)
 	}
 	createErr := c.DomainCreate(ctx, dom)
-	state, reason, err := c.DomainGetState(ctx, dom)
+	state, reason, err := settledState(ctx, c, dom)
 	switch {
 	case err == nil && isRunning(state):
 		return nil
