@@ -44,6 +44,11 @@ type Config struct {
 	Probe     Prober
 	// Owner is this installation's identity.
 	Owner string
+	// Steady is the time between two looks at a proxy that works; zero means a minute.
+	Steady time.Duration
+	// Mend is the time between two looks at what the user has to mend and no watch tells of: Secrets
+	// are not watched, since that would keep every Secret of the cluster in memory. Zero means 15 s.
+	Mend time.Duration
 }
 
 // Reconciler takes Proxies to instances. Make it with New.
@@ -63,7 +68,14 @@ func New(ctx context.Context, config Config) *Reconciler {
 		woken:  make(chan event.TypedGenericEvent[types.NamespacedName]),
 		now:    time.Now,
 	}
+	if r.Steady == 0 {
+		r.Steady = time.Minute
+	}
+	if r.Mend == 0 {
+		r.Mend = 15 * time.Second
+	}
 	r.outcomes = &outcomes{
+		steady: r.Steady,
 		last:   map[types.NamespacedName]lastOf{},
 		now:    r.now,
 		jitter: func() float64 { return 0.85 + 0.3*rand.Float64() }, //nolint:gosec // spreads retries, guards nothing

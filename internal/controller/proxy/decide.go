@@ -10,7 +10,6 @@ import (
 // How long to wait after an outcome, before jitter.
 const (
 	pauseBooting   = 3 * time.Second  // between looks at a VM that boots or does not answer yet
-	pauseSteady    = time.Minute      // between looks at a proxy that works
 	pauseTransient = 5 * time.Second  // after the first transient failure, doubling
 	pauseMost      = 2 * time.Minute  // after many transient failures
 	pauseQuota     = time.Minute      // after a lack of room
@@ -19,9 +18,9 @@ const (
 	slowBoot       = 2 * time.Minute
 )
 
-// pauseAfter says how long after o the next job is due. It is zero where what was seen asks for
+// pauseAfter says how long after o the next job is due; steady is the pause for a proxy that works. It is zero where what was seen asks for
 // something to be done.
-func pauseAfter(o *outcome) time.Duration {
+func pauseAfter(o *outcome, steady time.Duration) time.Duration {
 	switch {
 	case o.kind == jobObserve && (o.gone() || o.stopped()):
 		return growing(o.repairs - 1)
@@ -34,7 +33,7 @@ func pauseAfter(o *outcome) time.Duration {
 	case o.kind != jobObserve:
 		return 0
 	case o.passed():
-		return pauseSteady
+		return steady
 	case o.ended.Sub(o.instance.CreatedAt) > slowBoot:
 		return pauseSlowBoot
 	}

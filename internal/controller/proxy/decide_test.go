@@ -96,7 +96,7 @@ func TestOutcomes_pauses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			s := &outcomes{last: map[types.NamespacedName]lastOf{}, now: func() time.Time { return now }, jitter: func() float64 { return 1 }}
+			s := &outcomes{last: map[types.NamespacedName]lastOf{}, now: func() time.Time { return now }, steady: time.Minute, jitter: func() float64 { return 1 }}
 			who := subject{uid: "u"}
 			var got []time.Duration
 			for _, o := range tc.seq {

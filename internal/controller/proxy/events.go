@@ -11,8 +11,12 @@ import (
 // announce records one event for each transition between two statuses.
 func (r *Reconciler) announce(before, after *v1alpha1.Proxy) {
 	for _, e := range transitions(before.Status.Conditions, after.Status.Conditions) {
-		r.Recorder.Eventf(after, nil, e.kind, e.reason, e.action, "%s", e.message)
+		r.record(after, e)
 	}
+}
+
+func (r *Reconciler) record(p *v1alpha1.Proxy, e transition) {
+	r.Recorder.Eventf(p, nil, e.kind, e.reason, e.action, "%s", e.message)
 }
 
 // transition is one event to record.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,15 +37,15 @@ func (r *Reconciler) finalize(ctx context.Context, s *pass) (reconcile.Result, e
 	switch {
 	case p.Status.ProviderID == "":
 		// Nothing was ever created: the ID is written before the first create.
-		return reconcile.Result{}, r.release(ctx, p)
+		return reconcile.Result{}, r.release(ctx, p, nil)
 	case abandoned:
-		r.Recorder.Eventf(p, nil, "Warning", "Abandoned", "Delete", "%s was given up by annotation: it may still exist", p.Status.ProviderID)
-		return reconcile.Result{}, r.release(ctx, p)
+		return reconcile.Result{}, r.release(ctx, p, &transition{corev1.EventTypeWarning, "Abandoned", "Delete",
+			p.Status.ProviderID + " was given up by annotation: it may still exist"})
 	case s.provider == nil:
 		_, err := r.Providers.Provider(p.Spec.Provider)
 		blocked(p, v1alpha1.ReasonProviderNotConfigured, fmt.Sprintf("%v; the VM %s may still exist: bring the entry back, or set the annotation %s to that ID to give the VM up",
 			err, p.Status.ProviderID, v1alpha1.AnnotationAbandon))
-		return reconcile.Result{RequeueAfter: pauseSpec}, errStop
+		return reconcile.Result{RequeueAfter: r.Mend}, errStop
 	}
 	return r.remove(ctx, s)
 }
@@ -54,8 +55,7 @@ func (r *Reconciler) remove(ctx context.Context, s *pass) (reconcile.Result, err
 	p := s.proxy
 	kind := nextDelete(s.last)
 	if kind == "" {
-		r.Recorder.Eventf(p, nil, "Normal", "Deleted", "Delete", "%s is gone", p.Status.ProviderID)
-		return reconcile.Result{}, r.release(ctx, p)
+		return reconcile.Result{}, r.release(ctx, p, &transition{corev1.EventTypeNormal, "Deleted", "Delete", p.Status.ProviderID + " is gone"})
 	}
 	if s.last != nil && s.last.kind == jobDelete {
 		blocked(p, provider.ReasonOf(s.last.err), retryMessage(s.last))
@@ -69,12 +69,15 @@ func (r *Reconciler) remove(ctx context.Context, s *pass) (reconcile.Result, err
 	return reconcile.Result{}, errStop
 }
 
-// release takes the finalizer off and forgets the Proxy.
-func (r *Reconciler) release(ctx context.Context, p *v1alpha1.Proxy) error {
+// release takes the finalizer off, says so, and forgets the Proxy.
+func (r *Reconciler) release(ctx context.Context, p *v1alpha1.Proxy, say *transition) error {
 	base := p.DeepCopy()
 	controllerutil.RemoveFinalizer(p, v1alpha1.Finalizer)
 	if err := r.Client.Patch(ctx, p, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	if say != nil {
+		r.record(p, *say)
 	}
 	r.outcomes.forget(client.ObjectKeyFromObject(p))
 	return errStop

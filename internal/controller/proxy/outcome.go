@@ -64,6 +64,8 @@ type outcomes struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]lastOf
 	now  func() time.Time
+	// steady is the pause after a look at a proxy that works.
+	steady time.Duration
 	// jitter gives a factor around 1.
 	jitter func() float64
 }
@@ -94,7 +96,7 @@ func (s *outcomes) put(who subject, o outcome) {
 		}
 	}
 	o.ended = s.now()
-	o.next = o.ended.Add(time.Duration(float64(pauseAfter(&o)) * s.jitter()))
+	o.next = o.ended.Add(time.Duration(float64(pauseAfter(&o, s.steady)) * s.jitter()))
 	s.last[who.key] = lastOf{who.uid, o}
 }
 

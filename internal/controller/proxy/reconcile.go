@@ -35,6 +35,9 @@ var errStop = errors.New("stop")
 // step looks at one concern. A result that asks for a later look is kept, the soonest wins.
 type step func(ctx context.Context, s *pass) (reconcile.Result, error)
 
+// conflictPause is how long the cache gets to catch up with what was written.
+const conflictPause = 200 * time.Millisecond
+
 // Reconcile takes one Proxy a step further. It waits for no backend.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p v1alpha1.Proxy
@@ -50,6 +53,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := r.run(ctx, s)
 	if patchErr := r.patchStatus(ctx, before, &p); patchErr != nil && err == nil {
 		err = patchErr
+	}
+	if apierrors.IsConflict(err) {
+		// The cache was behind our own last write.
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -76,17 +83,13 @@ func (r *Reconciler) run(ctx context.Context, s *pass) (reconcile.Result, error)
 			return result, nil
 		case errors.As(err, &spec):
 			blocked(s.proxy, spec.reason, spec.Error())
-			return reconcile.Result{RequeueAfter: pauseSpec}, nil
+			return reconcile.Result{RequeueAfter: r.Mend}, nil
 		case err != nil:
 			return reconcile.Result{}, err
 		}
 	}
 	return result, nil
 }
-
-// pauseSpec is how long to wait for what the user has to mend and no watch tells of: Secrets are not
-// watched, since that would keep every Secret of the cluster in memory.
-const pauseSpec = 15 * time.Second
 
 // patchStatus writes the status once, and only when it changed.
 func (r *Reconciler) patchStatus(ctx context.Context, before, after *v1alpha1.Proxy) error {

@@ -33,13 +33,13 @@ func (r *Reconciler) register(ctx context.Context, s *pass) (reconcile.Result, e
 		// an instance whose ID was lost in between.
 		return reconcile.Result{}, nil
 	}
-	id, err := identifier.IDFor(r.request(p))
+	id, err := identifier.IDFor(s.inputs.request)
 	if err != nil {
 		return reconcile.Result{}, &specError{provider.ReasonOf(err), err}
 	}
 	p.Status.ProviderID, p.Status.InputsHash = id, s.inputs.hash
 	if addresser, ok := provider.As[provider.MACAddresser](s.provider); ok {
-		p.Status.MACAddress = addresser.MACFor(r.request(p))
+		p.Status.MACAddress = addresser.MACFor(s.inputs.request)
 	}
 	if err := r.Client.Status().Patch(ctx, p, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("write the provider's ID: %w", err)

@@ -32,7 +32,7 @@ func (r *Reconciler) replacementDue(ctx context.Context, s *pass) (now bool, wai
 		return true, 0
 	}
 	if !r.turns.take(p.Spec.Provider, p.UID) {
-		return false, pauseSpec
+		return false, r.Mend
 	}
 	return true, 0
 }

@@ -227,6 +227,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: provisionedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: replacements
+      type:
+        scalar: numeric
 - name: cz.hrajfrisbee.home.gitea.kacerr.egress-proxies-operator.api.v1alpha1.Replacement
   scalar: string
 - name: cz.hrajfrisbee.home.gitea.kacerr.egress-proxies-operator.api.v1alpha1.SecretReference

@@ -30,6 +30,9 @@ type ProxyStatusApplyConfiguration struct {
 	EgressIP *string `json:"egressIP,omitempty"`
 	// provisionedAt is when the VM was made, as the provider wrote it down.
 	ProvisionedAt *metav1.Time `json:"provisionedAt,omitempty"`
+	// replacements counts how often the VM was replaced by one of other inputs. Each has another ID and
+	// MAC address.
+	Replacements *int64 `json:"replacements,omitempty"`
 	// inputsHash is the hash of what the VM was made from; another one means that it wants replacing.
 	InputsHash *string `json:"inputsHash,omitempty"`
 }
@@ -106,6 +109,14 @@ func (b *ProxyStatusApplyConfiguration) WithEgressIP(value string) *ProxyStatusA
 // If called multiple times, the ProvisionedAt field is set to the value of the last call.
 func (b *ProxyStatusApplyConfiguration) WithProvisionedAt(value metav1.Time) *ProxyStatusApplyConfiguration {
 	b.ProvisionedAt = &value
+	return b
+}
+
+// WithReplacements sets the Replacements field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Replacements field is set to the value of the last call.
+func (b *ProxyStatusApplyConfiguration) WithReplacements(value int64) *ProxyStatusApplyConfiguration {
+	b.Replacements = &value
 	return b
 }
 
