@@ -31,6 +31,7 @@ func serve(ctx context.Context, sites ...site) error {
 	for _, s := range sites {
 		listener, err := listen(ctx, s)
 		if err != nil {
+			stop(ctx, servers)
 			return err
 		}
 		server := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout}
