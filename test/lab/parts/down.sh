@@ -23,11 +23,9 @@ down() {
 stop_all() {
   local machine
   for machine in $(running_hosts) fabric; do stop_machine "$machine"; done
-  wait_for 20 "the removal of $root_link" "ip link" root_link_is_gone
 }
 
-# The kernel takes a network namespace apart a moment after its last process. A link that is another
-# lab's is not waited for.
+# A link that is another lab's is not ours to wait for.
 root_link_is_gone() {
   local alias=/sys/class/net/$root_link/ifalias
   [[ ! -e $alias || $(<"$alias") != "$LAB_DIR" ]]

@@ -58,7 +58,18 @@ stop_machine() {
   init=$(init_of "$1")
   # The first process of a process namespace takes all others with it; only KILL reaches it.
   kill -KILL ${init:+"$init"} "$pid" 2>/dev/null || true
-  wait_for 20 "the end of $1's processes" "the process list" is_gone "$1" "$pid" "$init"
+  wait_for 60 "the end of $1's processes" "the process list" is_gone "$1" "$pid" "$init"
+  # The kernel takes a network namespace apart a moment after its last process, and cables with it.
+  wait_for 60 "the end of $1's network" "ip link in the fabric" cable_is_gone "$1"
+}
+
+# cable_is_gone MACHINE: no cable leads to it, neither from the fabric nor from here.
+cable_is_gone() {
+  if [[ $1 == fabric ]]; then
+    root_link_is_gone
+  else
+    [[ -z $(init_of fabric) ]] || ! on_network fabric ip link show "$1"
+  fi
 }
 
 is_gone() { [[ -z $(holder "$1") && ! -d /proc/$2 && (-z $3 || ! -d /proc/$3) ]]; }

@@ -3,6 +3,11 @@
 
 repo=$(readlink -f "$here/../..")
 LAB_DIR=$(readlink -m "${LAB_DIR:-$repo/.lab}")
+# It goes into YAML, shell lines and settings of three programs.
+if [[ ! $LAB_DIR =~ ^[A-Za-z0-9/_.+@-]+$ ]]; then
+  echo "lab: LAB_DIR is '$LAB_DIR': use a directory without spaces and quotes" >&2
+  exit 2
+fi
 
 # Which of sixteen address ranges. Once a lab is there, its own.
 if [[ -z ${LAB_INDEX:-} && -r $LAB_DIR/index ]]; then LAB_INDEX=$(<"$LAB_DIR/index"); fi

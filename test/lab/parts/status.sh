@@ -16,8 +16,19 @@ status_json() {
       --arg origin "$origin_cidr" --arg images "$image_base" --arg fabric "$(init_of fabric)" \
       '{dir: $dir, index: $index, running: ($fabric != ""), lan: $lan, guests: $guests, origin: $origin,
         images: $images, fabricPID: ($fabric | if . == "" then null else tonumber end)}'
+    leases_json
     for host in $(running_hosts); do host_json "$host"; done
-  } | jq -s '.[0] + {hosts: .[1:]}'
+  } | jq -s '.[0] + {leases: .[1], hosts: .[2:]}'
+}
+
+# Who has which address, as dnsmasq gave it: a list of {mac, address, name}.
+leases_json() {
+  local leases=$LAB_DIR/fabric/leases
+  if [[ ! -r $leases ]]; then
+    echo '[]'
+    return
+  fi
+  jq -R -s 'split("\n") | map(select(. != "") | split(" ") | {mac: .[1], address: .[2], name: .[3]})' "$leases"
 }
 
 host_json() {
@@ -43,5 +54,6 @@ status_table() {
     "lab in \(.dir): \(if .running then "up" else "down" end)",
     "LAN \(.lan), guests \(.guests), origin \(.origin), images \(.images)",
     (.hosts[] | "\(.name)  \(.address)  pid \(.pid)  \(.processes) processes  \(.domains | length) domains  \(.volumes | length) volumes",
-      (.domains[] | "  domain  \(.name)  \(.state)"), (.volumes[] | "  volume  \(.)"))'
+      (.domains[] | "  domain  \(.name)  \(.state)"), (.volumes[] | "  volume  \(.)")),
+    (.leases[] | "guest \(.name)  \(.address)  \(.mac)")'
 }
