@@ -46,9 +46,15 @@ func (p *Provider) create(ctx context.Context, plan plan) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case !s.found:
+	if !s.found {
 		return p.makeNew(ctx, c, plan, time.Now())
+	}
+	return p.takeUp(ctx, c, plan, s)
+}
+
+// takeUp goes on with what stands under the name, where that is this instance.
+func (p *Provider) takeUp(ctx context.Context, c conn, plan plan, s standing) error {
+	switch {
 	case !p.owns(s.info):
 		return nameConflict(plan.req.Name, describeOwner(s.info))
 	case s.info.Mark.UID == "":
@@ -90,6 +96,14 @@ func (p *Provider) makeSteps(ctx context.Context, c conn, plan plan, createdAt t
 	disks, err := p.makeVolumes(ctx, c, plan)
 	if err != nil {
 		return err
+	}
+	// Looked up again: an image's transfer takes minutes, in which another process may have come first.
+	s, err := look(ctx, c, plan.req.Name)
+	if err != nil {
+		return err
+	}
+	if s.found {
+		return p.takeUp(ctx, c, plan, s)
 	}
 	dom, err := p.define(ctx, c, plan, disks, createdAt)
 	if err != nil {

@@ -115,3 +115,22 @@ func TestCreate_unlistedFileIsReportedAndNotOverwritten(t *testing.T) {
 		}
 	})
 }
+
+// The domain that uses the volume is the instance's own: another process was faster, and the next call
+// finds what it made.
+func TestCreate_instanceThatAnotherProcessDefinesMeanwhileIsFoundByTheNextCall(t *testing.T) {
+	r := leaveVolumes(t)
+	other := rigOn(t, r.host)
+	r.host.arm(fault{method: "StorageVolLookupByName", arg: overlayName(testName), nth: 1, hook: func() {
+		r.host.disarm()
+		other.mustCreate(t, testRequest())
+	}})
+	_, err := r.Create(t.Context(), testRequest())
+	wantErr(t, err, provider.ErrTransient, reasonBusy)
+	r.mustCreate(t, testRequest())
+	r.host.withDomain(testName, func(d *fakeDomain) {
+		if d.starts != 1 || d.destroyed != 0 {
+			t.Errorf("started %d times, destroyed %d times, want one start", d.starts, d.destroyed)
+		}
+	})
+}

@@ -313,6 +313,21 @@ func TestCreate_pausedInstanceIsNotResumed(t *testing.T) {
 	}
 }
 
+// The image took long, and somebody else's domain stands under the name by now.
+func TestCreate_foreignDomainThatCameMeanwhileIsLeftAlone(t *testing.T) {
+	r := newRig(t)
+	r.host.arm(fault{method: "StorageVolUpload", nth: 1, hook: func() {
+		r.host.addDomain(markedXML(t, testName, testUID, nil), true)
+	}})
+	_, err := r.Create(t.Context(), testRequest())
+	wantErr(t, err, provider.ErrPermanent, provider.ReasonNameConflict)
+	r.host.withDomain(testName, func(d *fakeDomain) {
+		if d.config.Metadata != nil || d.destroyed != 0 {
+			t.Error("a foreign domain of equal name and UUID was redefined or destroyed")
+		}
+	})
+}
+
 func TestCreate_halfMadeIsFinishedAndKeepsItsTime(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tc := range map[string]struct {

@@ -5,47 +5,31 @@ package kvm2
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
-	"github.com/google/uuid"
-	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
-// integration is the real host that KVM2_TEST_* names, and what the eleven assertions share.
-type integration struct {
-	entry   provider.Entry
-	host    provider.KVMHost
-	timeout time.Duration
-	keep    bool
-	log     logr.Logger
-	spans   *tracetest.SpanRecorder
-	request provider.CreateRequest
-}
-
 // TestKVM2 is one instance's life on a real host, in eleven steps whose order matters.
 func TestKVM2(t *testing.T) {
 	it := newIntegration(t)
+	spans := recordSpans(t)
 	p, err := provider.Registry{provider.TypeKVM2: New}.New(it.entry, provider.Options{Owner: it.request.Owner, Log: it.log})
 	if err != nil {
 		t.Fatalf("1 New: %v", err)
 	}
-	t.Cleanup(func() { it.close(t, p) })
-	wantID := formatProviderID(it.host.Name, it.request.Name)
+	t.Cleanup(func() { closeProvider(t, p) })
+	wantID := it.id()
 	t.Cleanup(func() { it.cleanUp(t, p, wantID) })
 
-	it.newDoesNotDial(t)
-	it.checkIsReady(t, p)
+	newDoesNotDial(t, spans)
+	checkIsReady(t, p)
 	it.createReturnsID(t, p, wantID)
 	it.createAgainChangesNothing(t, p, wantID)
 	it.getReachesRunning(t, p, wantID)
@@ -55,73 +39,10 @@ func TestKVM2(t *testing.T) {
 	} else {
 		it.deleteLeavesBaseAndMarker(t, p, wantID)
 	}
-	it.spansAreChildren(t)
+	spansAreChildren(t, spans)
 }
 
-// newIntegration reads the environment. A variable that is missing fails the test: one that passes
-// without a host would prove nothing.
-func newIntegration(t *testing.T) *integration {
-	t.Helper()
-	need := func(name string) string {
-		value := os.Getenv(name)
-		if value == "" {
-			t.Fatalf("%s is not set; see docs/testing.md", name)
-		}
-		return value
-	}
-	or := func(name, fallback string) string {
-		if value := os.Getenv(name); value != "" {
-			return value
-		}
-		return fallback
-	}
-	timeout, err := time.ParseDuration(or("KVM2_TEST_TIMEOUT", "10m"))
-	if err != nil {
-		t.Fatalf("KVM2_TEST_TIMEOUT: %v", err)
-	}
-	verbosity, err := strconv.Atoi(or("KVM2_TEST_LOG_LEVEL", "0"))
-	if err != nil {
-		t.Fatalf("KVM2_TEST_LOG_LEVEL: %v", err)
-	}
-	it := &integration{
-		timeout: timeout,
-		keep:    os.Getenv("KVM2_TEST_KEEP") != "",
-		log:     funcr.New(func(prefix, args string) { t.Log(prefix, args) }, funcr.Options{Verbosity: verbosity}),
-		spans:   tracetest.NewSpanRecorder(),
-		host: provider.KVMHost{
-			Name: "integration", Address: need("KVM2_TEST_HOST"), Port: provider.DefaultSSHPort, User: need("KVM2_TEST_USER"),
-			Socket: or("KVM2_TEST_SOCKET", provider.DefaultSocket), Pool: or("KVM2_TEST_POOL", provider.DefaultPool), Bridge: need("KVM2_TEST_BRIDGE"),
-		},
-	}
-	image := provider.KVMImage{
-		URL: need("KVM2_TEST_IMAGE_URL"), SHA256: os.Getenv("KVM2_TEST_IMAGE_SHA256"),
-		Firmware: provider.FirmwareUEFI, Format: provider.FormatQCOW2,
-	}
-	image.InsecureSkipChecksum = image.SHA256 == ""
-	it.entry = provider.Entry{Name: "kvm2-integration", Type: provider.TypeKVM2, KVM2: &provider.KVMConfig{
-		Hosts: []provider.KVMHost{it.host}, SSHKeyFile: need("KVM2_TEST_SSH_KEY"), KnownHostsFile: need("KVM2_TEST_KNOWN_HOSTS"),
-		MachineTypes: map[string]provider.KVMMachineType{"small": {VCPUs: 2, MemoryMiB: 1024, DiskSizeGb: 4}},
-		Images:       map[string]provider.KVMImage{"image": image},
-	}}
-	owner, uid := "kvm2-integration", uuid.New().String()
-	it.request = provider.CreateRequest{
-		Name: provider.InstanceName(owner, "integration/kvm2", uid), UID: uid, Owner: owner, Ref: "integration/kvm2",
-		Placement: provider.Placement{Zone: it.host.Name, MachineType: "small", Image: "image"},
-		CloudInit: provider.Secret("#cloud-config\nlocale: false\n"),
-	}
-	recording := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(it.spans))
-	before := otel.GetTracerProvider()
-	otel.SetTracerProvider(recording)
-	t.Cleanup(func() {
-		otel.SetTracerProvider(before)
-		if err := recording.Shutdown(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("shut down tracing: %v", err)
-		}
-	})
-	return it
-}
-
-func (it *integration) close(t *testing.T, p provider.Provider) {
+func closeProvider(t *testing.T, p provider.Provider) {
 	t.Helper()
 	c, ok := provider.As[provider.Closer](p)
 	if !ok {
@@ -145,63 +66,16 @@ func (it *integration) cleanUp(t *testing.T, p provider.Provider, id string) {
 	}
 }
 
-// look is an independent look at the host: a connection that the provider knows nothing of.
-func (it *integration) look(t *testing.T, see func(ctx context.Context, c conn) error) {
-	t.Helper()
-	l, err := newSSHDialer(it.entry.KVM2, logr.Discard()).Dial(t.Context(), it.host)
-	if err != nil {
-		t.Fatalf("dial: %v", err)
-	}
-	defer func() { _ = l.Close() }()
-	c, err := l.Open(t.Context())
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	if err := see(t.Context(), c); err != nil {
-		t.Fatalf("look at the host: %v", err)
-	}
-}
-
-func (it *integration) domains(t *testing.T) (names []string) {
-	t.Helper()
-	it.look(t, func(ctx context.Context, c conn) error {
-		all, err := c.ConnectListAllDomains(ctx)
-		for _, d := range all {
-			names = append(names, d.Name)
-		}
-		return err
-	})
-	slices.Sort(names)
-	return names
-}
-
-func (it *integration) volumes(t *testing.T) (names []string) {
-	t.Helper()
-	it.look(t, func(ctx context.Context, c conn) error {
-		p, err := c.StoragePoolLookupByName(ctx, it.host.Pool)
-		if err != nil {
-			return err
-		}
-		all, err := c.StoragePoolListAllVolumes(ctx, p)
-		for _, v := range all {
-			names = append(names, v.Name)
-		}
-		return err
-	})
-	slices.Sort(names)
-	return names
-}
-
 // 1
-func (it *integration) newDoesNotDial(t *testing.T) {
+func newDoesNotDial(t *testing.T, spans *tracetest.SpanRecorder) {
 	t.Helper()
-	if n := len(it.spans.Started()); n != 0 {
+	if n := len(spans.Started()); n != 0 {
 		t.Fatalf("1 New made %d spans: it must not dial", n)
 	}
 }
 
 // 2
-func (it *integration) checkIsReady(t *testing.T, p provider.Provider) {
+func checkIsReady(t *testing.T, p provider.Provider) {
 	t.Helper()
 	checker, ok := provider.As[provider.Checker](p)
 	if !ok {
@@ -334,16 +208,16 @@ func (it *integration) deleteLeavesBaseAndMarker(t *testing.T, p provider.Provid
 }
 
 // 11
-func (it *integration) spansAreChildren(t *testing.T) {
+func spansAreChildren(t *testing.T, spans *tracetest.SpanRecorder) {
 	t.Helper()
 	parents := map[string]bool{}
-	for _, s := range it.spans.Ended() {
+	for _, s := range spans.Ended() {
 		if s.Name() == "provider.create" {
 			parents[s.SpanContext().SpanID().String()] = true
 		}
 	}
 	for _, name := range []string{"kvm2.DomainDefineXML", "kvm2.dial"} {
-		if !slices.ContainsFunc(it.spans.Ended(), func(s sdktrace.ReadOnlySpan) bool {
+		if !slices.ContainsFunc(spans.Ended(), func(s sdktrace.ReadOnlySpan) bool {
 			return s.Name() == name && parents[s.Parent().SpanID().String()]
 		}) {
 			t.Errorf("11 no span %s is a child of provider.create", name)

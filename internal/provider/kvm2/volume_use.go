@@ -28,7 +28,11 @@ func checkUnused(ctx context.Context, c backend, instance string, vol volume) er
 		case isLibvirtError(r.err, libvirt.ErrNoDomain):
 		case r.err != nil:
 			return r.err
-		case slices.Contains(r.info.DiskPaths, path):
+		case !slices.Contains(r.info.DiskPaths, path):
+		case r.dom.Name == instance:
+			return provider.Errorf(provider.ErrTransient, reasonBusy,
+				"domain %s, which has the disk %s, came to be in the meantime: another process is at it", instance, vol.Name)
+		default:
 			return provider.Errorf(provider.ErrPermanent, provider.ReasonNotOurs,
 				"volume %s is a disk of domain %s, which is not the instance %s: nothing was touched; take the disk off that domain, or remove the domain",
 				vol.Name, clip(r.dom.Name), instance)
