@@ -3,10 +3,9 @@ package main
 // checkCitations looks the rules up that a document cites.
 func checkCitations(p project, doc document) []problem {
 	var problems []problem
-	c := readContract(p.documents[contractPath])
 	for i, line := range doc.lines {
 		for _, id := range citation.FindAllString(line, -1) {
-			if !c.has(id[1:]) {
+			if !p.contract.has(id[1:]) {
 				problems = append(problems, problemf(doc.path, i+1, "the contract has no rule %s", id))
 			}
 		}
@@ -17,10 +16,9 @@ func checkCitations(p project, doc document) []problem {
 // checkGoCitations looks the rules up that comments in Go files cite.
 func checkGoCitations(p project) []problem {
 	var problems []problem
-	c := readContract(p.documents[contractPath])
 	for _, comment := range p.source.comments {
 		for _, id := range citation.FindAllString(comment.text, -1) {
-			if !c.has(id[1:]) {
+			if !p.contract.has(id[1:]) {
 				problems = append(problems, problemf(comment.file, comment.line, "the contract has no rule %s", id))
 			}
 		}

@@ -13,7 +13,7 @@ type contract struct {
 	doc   document
 	rules []rule
 	axes  map[string][]string // codes by axis, as section 4.20 lists them
-	rows  []row               // of section 11
+	rows  []tableRow          // of section 11: the required tests
 }
 
 // rule is one numbered rule: "- **[R2.2.9]** (`create-return` blocking) Create MUST ...".
@@ -25,50 +25,28 @@ type rule struct {
 	words     []string // the RFC 2119 words in it
 }
 
-// row is one required test.
-type row struct {
-	id    string
-	line  int
-	cells []string
-}
-
 var (
-	ruleLine   = regexp.MustCompile(`^- \*\*\[R([^\]]*)\]\*\* (?:\(([^)]*)\) )?(.*)$`)
-	ruleID     = regexp.MustCompile(`^[0-9]+(\.[0-9]+)+$`)
-	rfcWord    = regexp.MustCompile(`\b(MUST|SHALL|SHOULD|MAY|REQUIRED|OPTIONAL)\b`)
-	axisRow    = regexp.MustCompile("^\\| 4\\.[0-9]+ \\| `([a-z-]+)` \\| (.*) \\|$")
-	rowLine    = regexp.MustCompile(`^\| (T[0-9]+) \|(.*)\|$`)
-	heading    = regexp.MustCompile(`^#+ ([0-9]+(?:\.[0-9]+)?)[ .]`)
-	citation   = regexp.MustCompile(`\bR[0-9]+\.[0-9]+(?:\.[0-9]+)*\b`)
-	inlineCode = regexp.MustCompile("`([^`]+)`")
+	ruleLine = regexp.MustCompile(`^- \*\*\[R([^\]]*)\]\*\* (?:\(([^)]*)\) )?(.*)$`)
+	ruleID   = regexp.MustCompile(`^[0-9]+(\.[0-9]+)+$`)
+	rfcWord  = regexp.MustCompile(`\b(MUST|SHALL|SHOULD|MAY|REQUIRED|OPTIONAL)\b`)
+	heading  = regexp.MustCompile(`^#+ ([0-9]+(?:\.[0-9]+)?)[ .]`)
+	citation = regexp.MustCompile(`\bR[0-9]+\.[0-9]+(?:\.[0-9]+)*\b`)
 )
 
 // interfaces are the optional ones that a rule's condition can name.
 var interfaces = []string{"Checker", "Identifier", "Watcher", "Renderer", "Closer", "Guarder"}
 
 func readContract(doc document) contract {
-	c := contract{doc: doc, axes: map[string][]string{}}
+	c := contract{doc: doc, axes: map[string][]string{}, rows: doc.rowsUnder("row")}
+	for _, r := range doc.rowsUnder("section") {
+		c.axes[strings.Join(r.codes[1], " ")] = r.codes[2]
+	}
 	for i, line := range doc.lines {
 		if m := ruleLine.FindStringSubmatch(line); m != nil {
 			c.rules = append(c.rules, rule{m[1], i + 1, m[2], m[3], rfcWord.FindAllString(m[3], -1)})
 		}
-		if m := axisRow.FindStringSubmatch(line); m != nil {
-			c.axes[m[1]] = codesIn(m[2])
-		}
-		if m := rowLine.FindStringSubmatch(line); m != nil {
-			c.rows = append(c.rows, row{m[1], i + 1, strings.Split(m[2], "|")})
-		}
 	}
 	return c
-}
-
-func codesIn(text string) []string {
-	matches := inlineCode.FindAllStringSubmatch(text, -1)
-	codes := make([]string, 0, len(matches))
-	for _, m := range matches {
-		codes = append(codes, m[1])
-	}
-	return codes
 }
 
 func (c contract) has(id string) bool {
@@ -78,11 +56,10 @@ func (c contract) has(id string) bool {
 // checkContract checks the contract by itself: ids, words, conditions, and that a required test stands
 // for every MUST of sections 2 and 8.
 func checkContract(p project) []problem {
-	doc, ok := p.documents[contractPath]
-	if !ok {
+	c, doc := p.contract, p.contract.doc
+	if len(c.rules) == 0 {
 		return []problem{problemf(contractPath, 1, "the provider contract is missing")}
 	}
-	c := readContract(doc)
 	problems := checkRuleIDs(c)
 	for _, r := range c.rules {
 		if len(r.words) != 1 {
@@ -149,7 +126,7 @@ func (c contract) knowsCondition(condition string) bool {
 
 // tested reports whether a row of section 11 names the rule.
 func (c contract) tested(id string) bool {
-	return slices.ContainsFunc(c.rows, func(r row) bool {
-		return slices.Contains(citation.FindAllString(r.cells[len(r.cells)-1], -1), "R"+id)
+	return slices.ContainsFunc(c.rows, func(r tableRow) bool {
+		return slices.Contains(citation.FindAllString(r.texts[len(r.texts)-1], -1), "R"+id)
 	})
 }

@@ -29,10 +29,12 @@ func checkGuide(p project) []problem {
 func checkReference(doc document, heading string, want map[string]bool) []problem {
 	var problems []problem
 	told := map[string]bool{}
-	for _, f := range doc.firstColumn(heading) {
-		told[f.text] = true
-		if !want[f.text] {
-			problems = append(problems, problemf(doc.path, f.line, "there is no %s %s", heading, f.text))
+	for _, row := range doc.rowsUnder(heading) {
+		for _, name := range row.codes[0] {
+			told[name] = true
+			if !want[name] {
+				problems = append(problems, problemf(doc.path, row.line, "there is no %s %s", heading, name))
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {

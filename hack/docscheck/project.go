@@ -12,6 +12,7 @@ import (
 type project struct {
 	files     fs.FS
 	documents map[string]document // by path
+	contract  contract
 	source    source
 	targets   []string // of the Makefile
 	// libvirt are the exported names of go-libvirt, which the kvm2 spec cites.
@@ -82,6 +83,7 @@ func readProject(files fs.FS) (project, error) {
 	if err != nil {
 		return project{}, fmt.Errorf("read the project: %w", err)
 	}
+	p.contract = readContract(p.documents[contractPath])
 	p.source, err = parseSource(goFiles)
 	return p, err
 }

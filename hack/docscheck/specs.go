@@ -21,7 +21,6 @@ type entry struct {
 	answer   string
 	evidence string
 	axes     []axisChoice
-	rows     []row
 }
 
 // axisChoice is a line "Axis: `create-return` = `blocking`".
@@ -55,9 +54,6 @@ func readEntries(doc document) []entry {
 		if m := axisLine.FindStringSubmatch(line); m != nil {
 			e.axes = append(e.axes, axisChoice{i + 1, m[1], m[2]})
 		}
-		if m := rowLine.FindStringSubmatch(line); m != nil {
-			e.rows = append(e.rows, row{m[1], i + 1, strings.Split(m[2], "|")})
-		}
 		for label, text := range map[string]*string{"Answer:": &e.answer, "Evidence:": &e.evidence} {
 			if strings.HasPrefix(line, label) {
 				into, line = text, strings.TrimPrefix(line, label)
@@ -79,13 +75,12 @@ func checkSpecs(p project) []problem {
 	if !ok {
 		return []problem{problemf(templatePath, 1, "the spec template is missing")}
 	}
-	c := readContract(p.documents[contractPath])
 	template := readEntries(doc)
 	problems := checkNumbers(doc, template)
-	problems = append(problems, checkAxesOnce(c, doc, template)...)
+	problems = append(problems, checkAxesOnce(p.contract, doc, template)...)
 	for name, spec := range p.documents {
 		if path.Dir(name) == "docs" && strings.HasSuffix(name, specSuffix) {
-			problems = append(problems, checkSpec(p, c, template, spec)...)
+			problems = append(problems, checkSpec(p, template, spec)...)
 		}
 	}
 	return problems
@@ -118,8 +113,8 @@ func checkAxesOnce(c contract, doc document, entries []entry) []problem {
 	return problems
 }
 
-func checkSpec(p project, c contract, template []entry, doc document) []problem {
-	entries := readEntries(doc)
+func checkSpec(p project, template []entry, doc document) []problem {
+	c, entries := p.contract, readEntries(doc)
 	problems := append(checkNumbers(doc, entries), checkAxesOnce(c, doc, entries)...)
 	for i, e := range entries {
 		if i < len(template) && e.title != template[i].title {
@@ -138,7 +133,19 @@ func checkSpec(p project, c contract, template []entry, doc document) []problem 
 		}
 		problems = append(problems, checkEvidence(p, doc, e)...)
 	}
-	return append(problems, checkRows(c, doc, entries)...)
+	return append(problems, checkRows(c, doc)...)
+}
+
+var inlineCode = regexp.MustCompile("`([^`]+)`")
+
+// codesIn gives the inline code in a text.
+func codesIn(text string) []string {
+	matches := inlineCode.FindAllStringSubmatch(text, -1)
+	codes := make([]string, 0, len(matches))
+	for _, m := range matches {
+		codes = append(codes, m[1])
+	}
+	return codes
 }
 
 // clientSymbol is inline code that can only be a name of the backend's client library.
@@ -160,15 +167,12 @@ func checkEvidence(p project, doc document, e entry) []problem {
 
 // checkRows: the spec maps the rows of the contract's section 11 to tests, each once, in order, and no
 // test serves two rows.
-func checkRows(c contract, doc document, entries []entry) []problem {
+func checkRows(c contract, doc document) []problem {
 	var problems []problem
-	var rows []row
-	for _, e := range entries {
-		rows = append(rows, e.rows...)
-	}
-	ids := func(rows []row) (ids []string) {
+	rows := doc.rowsUnder("row")
+	ids := func(rows []tableRow) (ids []string) {
 		for _, r := range rows {
-			ids = append(ids, r.id)
+			ids = append(ids, r.texts[0])
 		}
 		return ids
 	}
@@ -177,7 +181,7 @@ func checkRows(c contract, doc document, entries []entry) []problem {
 	}
 	seen := map[string]bool{}
 	for _, r := range rows {
-		for _, name := range testName.FindAllString(strings.Join(r.cells, " "), -1) {
+		for _, name := range testName.FindAllString(strings.Join(r.texts[1:], " "), -1) {
 			if seen[name] {
 				problems = append(problems, problemf(doc.path, r.line, "test %s stands in two rows", name))
 			}

@@ -12,9 +12,10 @@ type table struct {
 	rows   []tableRow
 }
 
-// tableRow has each cell's inline code.
+// tableRow has each cell's text and the inline code in it.
 type tableRow struct {
 	line  int
+	texts []string
 	codes [][]string
 }
 
@@ -32,6 +33,7 @@ func readTable(node *extast.Table, content []byte) table {
 		}
 		r := tableRow{line: line}
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			r.texts = append(r.texts, plainText(cell, content))
 			r.codes = append(r.codes, codeIn(cell, content))
 		}
 		t.rows = append(t.rows, r)
@@ -52,19 +54,13 @@ func codeIn(node ast.Node, content []byte) []string {
 	return codes
 }
 
-// firstColumn gives the inline code in the first column of the tables whose first heading is the given
-// one.
-func (d document) firstColumn(heading string) []fragment {
-	var found []fragment
+// rowsUnder gives the rows of the tables whose first heading is the given one.
+func (d document) rowsUnder(heading string) []tableRow {
+	var rows []tableRow
 	for _, t := range d.tables {
-		if t.header[0] != heading {
-			continue
-		}
-		for _, row := range t.rows {
-			for _, code := range row.codes[0] {
-				found = append(found, fragment{row.line, code})
-			}
+		if t.header[0] == heading {
+			rows = append(rows, t.rows...)
 		}
 	}
-	return found
+	return rows
 }
