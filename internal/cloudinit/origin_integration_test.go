@@ -114,7 +114,7 @@ func (o *origins) serve(t *testing.T, l net.Listener, withTLS bool, certificate 
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			o.note(visit{At: localAddr(r.Context().Value(http.LocalAddrContextKey).(net.Addr)), Header: r.Header, URI: r.RequestURI, Host: r.Host})
 			w.Header().Set("Cache-Control", "public, max-age=3600")
-			w.Write([]byte(r.RemoteAddr))
+			w.Write([]byte(netip.MustParseAddrPort(r.RemoteAddr).Addr().Unmap().String()))
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // peers that go away
