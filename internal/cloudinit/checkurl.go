@@ -3,6 +3,7 @@ package cloudinit
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -39,9 +40,9 @@ func parseCheckURL(text string) (check, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return check{}, fmt.Errorf("scheme %q: want http or https", u.Scheme)
 	}
-	c := check{Method: "CONNECT", Port: 443}
+	c := check{Method: http.MethodConnect, Port: 443}
 	if u.Scheme == "http" {
-		c = check{Method: "GET", Port: 80}
+		c = check{Method: http.MethodGet, Port: 80}
 	}
 	if c.Host, err = checkHost(u.Hostname()); err != nil {
 		return check{}, err
@@ -55,7 +56,7 @@ func parseCheckURL(text string) (check, error) {
 	if !checkPath.MatchString(path) {
 		return check{}, fmt.Errorf("path and query %q: want letters, digits and . _ ~ / = & ? , : @ ! $ ' ( ) * + ; - without percent-encoding", path)
 	}
-	if c.Method == "GET" {
+	if c.Method == http.MethodGet {
 		c.PathPattern = literal(path)
 	}
 	return c, nil

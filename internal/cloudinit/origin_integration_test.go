@@ -97,6 +97,7 @@ var markAddr = netip.MustParseAddr("127.0.0.77")
 
 // mark returns when the listener has accepted whoever connected before: connections queue up.
 func (l *notingListener) mark(t *testing.T, dial func(string) (net.Conn, error)) {
+	t.Helper()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	c, err := dial(net.JoinHostPort(markAddr.String(), port))
 	if err != nil {
@@ -107,6 +108,7 @@ func (l *notingListener) mark(t *testing.T, dial func(string) (net.Conn, error))
 }
 
 func (o *origins) serve(t *testing.T, l net.Listener, withTLS bool, certificate tls.Certificate) {
+	t.Helper()
 	if withTLS {
 		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	}

@@ -58,7 +58,7 @@ func startInstalled(t *testing.T, spec cloudinit.Spec) proxy {
 func (p proxy) run(t *testing.T, args []string) {
 	t.Helper()
 	var log bytes.Buffer
-	cmd := exec.Command(args[0], append(args[1:], "-d1")...) //nolint:noctx // killed with its children below
+	cmd := exec.Command(args[0], append(args[1:], "-d1")...) // killed with its children below
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -80,7 +80,7 @@ func (p proxy) run(t *testing.T, args []string) {
 			t.Fatalf("squid ended:\n%s", log.String())
 		default:
 		}
-		conn, err := net.Dial("tcp", p.address()) //nolint:noctx // on this machine
+		conn, err := net.Dial("tcp", p.address())
 		if err == nil {
 			conn.Close()
 		}

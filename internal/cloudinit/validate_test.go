@@ -169,5 +169,6 @@ func FuzzRender_lines(f *testing.F) {
 }
 
 func countLines(t *testing.T, spec cloudinit.Spec) int {
+	t.Helper()
 	return strings.Count(string(render(t, spec)), "\n")
 }

@@ -189,7 +189,7 @@ func TestRequest_errorsHoldNoCredential(t *testing.T) {
 }
 
 func unwrap(err error) error {
-	if u, ok := err.(interface{ Unwrap() error }); ok { //nolint:errorlint // walks the chain itself
+	if u, ok := err.(interface{ Unwrap() error }); ok {
 		return u.Unwrap()
 	}
 	return nil

@@ -95,6 +95,7 @@ func TestRequest_ignoresTheEnvironmentsProxy(t *testing.T) {
 // TestRequest_reasons looks at what each failure is called, and whether the proxy counts as serving.
 func TestRequest_reasons(t *testing.T) {
 	closed := func(t *testing.T) string {
+		t.Helper()
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -103,16 +104,37 @@ func TestRequest_reasons(t *testing.T) {
 		return l.Addr().String()
 	}
 	through := func(r *relay) func(*testing.T) string {
-		return func(t *testing.T) string { return listen(t, r.handle) }
+		return func(t *testing.T) string {
+			t.Helper()
+			return listen(t, r.handle)
+		}
 	}
 	answers := func(text string) func(*testing.T) string {
-		return func(t *testing.T) string { return listen(t, says(text)) }
+		return func(t *testing.T) string {
+			t.Helper()
+			return listen(t, says(text))
+		}
 	}
 	plain := func(status int) func(*testing.T) (string, *x509.CertPool) {
-		return func(t *testing.T) (string, *x509.CertPool) { return origin(t, status, "").URL, nil }
+		return func(t *testing.T) (string, *x509.CertPool) {
+			t.Helper()
+			return origin(t, status, "").URL, nil
+		}
 	}
 	secure := func(status int) func(*testing.T) (string, *x509.CertPool) {
-		return func(t *testing.T) (string, *x509.CertPool) { o := tlsOrigin(t, status, ""); return o.URL, pool(o) }
+		return func(t *testing.T) (string, *x509.CertPool) {
+			t.Helper()
+			o := tlsOrigin(t, status, "")
+			return o.URL, pool(o)
+		}
+	}
+	untrusted := func(t *testing.T) (string, *x509.CertPool) {
+		t.Helper()
+		return tlsOrigin(t, 200, "").URL, x509.NewCertPool()
+	}
+	withoutTLS := func(t *testing.T) (string, *x509.CertPool) {
+		t.Helper()
+		return strings.Replace(origin(t, 200, "").URL, "http", "https", 1), nil
 	}
 	url := func(u string) func(*testing.T) (string, *x509.CertPool) {
 		return func(*testing.T) (string, *x509.CertPool) { return u, nil }
@@ -124,21 +146,19 @@ func TestRequest_reasons(t *testing.T) {
 		want   probe.Reason
 		result probe.Result
 	}{
-		"NothingListens":    {"no proxy yet", closed, plain(200), probe.ReasonProxyUnreachable, probe.Result{}},
-		"Rejected":          {"407 is about the credential", through(&relay{credential: "Basic other"}), plain(200), probe.ReasonProxyAuthRejected, probe.Result{Status: 407}},
-		"RejectedTunnel":    {"407 is about the credential", through(&relay{credential: "Basic other"}), secure(200), probe.ReasonProxyAuthRejected, probe.Result{}},
-		"DeniedBySquid":     {"squid marks its own 403", answers("HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n\r\n"), plain(200), probe.ReasonProxyDenied, probe.Result{Status: 403}},
-		"DeniedTunnel":      {"a tunnel's 403 is the proxy's", answers("HTTP/1.1 403 Forbidden\r\n\r\n"), secure(200), probe.ReasonProxyDenied, probe.Result{}},
-		"ForbiddenByOrigin": {"an unmarked 403 is the other end's: the proxy serves", through(&relay{}), plain(403), probe.ReasonCheckURLFailed, probe.Result{Status: 403, ProxyAnswered: true}},
-		"OriginDown":        {"the proxy took the credential and found nobody", through(&relay{}), url("http://127.0.0.1:1/"), probe.ReasonCheckURLUnreachable, probe.Result{Status: 503, ProxyAnswered: true}},
-		"OriginDownTunnel":  {"the proxy took the credential and found nobody", through(&relay{}), url("https://127.0.0.1:1/"), probe.ReasonCheckURLUnreachable, probe.Result{ProxyAnswered: true}},
-		"OriginFails":       {"the other end's own failure", through(&relay{}), plain(503), probe.ReasonCheckURLFailed, probe.Result{Status: 503, ProxyAnswered: true}},
-		"OriginFailsTunnel": {"the other end's own failure", through(&relay{}), secure(500), probe.ReasonCheckURLFailed, probe.Result{Status: 500, ProxyAnswered: true}},
-		"Redirect":          {"a redirect is not followed: the credential is good for one URL", through(&relay{}), plain(302), probe.ReasonCheckURLFailed, probe.Result{Status: 302, ProxyAnswered: true}},
-		"UnknownAuthority":  {"without its root the certificate does not verify", through(&relay{}), func(t *testing.T) (string, *x509.CertPool) { return tlsOrigin(t, 200, "").URL, x509.NewCertPool() }, probe.ReasonCheckURLFailed, probe.Result{ProxyAnswered: true}},
-		"NoTLS": {"https from a server that speaks http", through(&relay{}), func(t *testing.T) (string, *x509.CertPool) {
-			return strings.Replace(origin(t, 200, "").URL, "http", "https", 1), nil
-		}, probe.ReasonCheckURLFailed, probe.Result{ProxyAnswered: true}},
+		"NothingListens":     {"no proxy yet", closed, plain(200), probe.ReasonProxyUnreachable, probe.Result{}},
+		"Rejected":           {"407 is about the credential", through(&relay{credential: "Basic other"}), plain(200), probe.ReasonProxyAuthRejected, probe.Result{Status: 407}},
+		"RejectedTunnel":     {"407 is about the credential", through(&relay{credential: "Basic other"}), secure(200), probe.ReasonProxyAuthRejected, probe.Result{}},
+		"DeniedBySquid":      {"squid marks its own 403", answers("HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n\r\n"), plain(200), probe.ReasonProxyDenied, probe.Result{Status: 403}},
+		"DeniedTunnel":       {"a tunnel's 403 is the proxy's", answers("HTTP/1.1 403 Forbidden\r\n\r\n"), secure(200), probe.ReasonProxyDenied, probe.Result{}},
+		"ForbiddenByOrigin":  {"an unmarked 403 is the other end's: the proxy serves", through(&relay{}), plain(403), probe.ReasonCheckURLFailed, probe.Result{Status: 403, ProxyAnswered: true}},
+		"OriginDown":         {"the proxy took the credential and found nobody", through(&relay{}), url("http://127.0.0.1:1/"), probe.ReasonCheckURLUnreachable, probe.Result{Status: 503, ProxyAnswered: true}},
+		"OriginDownTunnel":   {"the proxy took the credential and found nobody", through(&relay{}), url("https://127.0.0.1:1/"), probe.ReasonCheckURLUnreachable, probe.Result{ProxyAnswered: true}},
+		"OriginFails":        {"the other end's own failure", through(&relay{}), plain(503), probe.ReasonCheckURLFailed, probe.Result{Status: 503, ProxyAnswered: true}},
+		"OriginFailsTunnel":  {"the other end's own failure", through(&relay{}), secure(500), probe.ReasonCheckURLFailed, probe.Result{Status: 500, ProxyAnswered: true}},
+		"Redirect":           {"a redirect is not followed: the credential is good for one URL", through(&relay{}), plain(302), probe.ReasonCheckURLFailed, probe.Result{Status: 302, ProxyAnswered: true}},
+		"UnknownAuthority":   {"without its root the certificate does not verify", through(&relay{}), untrusted, probe.ReasonCheckURLFailed, probe.Result{ProxyAnswered: true}},
+		"NoTLS":              {"https from a server that speaks http", through(&relay{}), withoutTLS, probe.ReasonCheckURLFailed, probe.Result{ProxyAnswered: true}},
 		"NotAProxy":          {"a web server does not know CONNECT", answers("HTTP/1.1 405 Method Not Allowed\r\n\r\n"), secure(200), probe.ReasonProxyInvalidAnswer, probe.Result{}},
 		"Redirecting proxy":  {"a captive portal redirects CONNECT", answers("HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n"), secure(200), probe.ReasonProxyInvalidAnswer, probe.Result{}},
 		"None":               {"with no check URL any answer will do", answers("HTTP/1.1 403 Forbidden\r\n\r\n"), url(provider.CheckURLNone), "", probe.Result{Status: 403, ProxyAnswered: true}},
