@@ -46,7 +46,7 @@ func TestHashPassword(t *testing.T) {
 
 func TestGenerateCredential(t *testing.T) {
 	seen := map[string]bool{}
-	for range 50 {
+	for range 10 {
 		user, password, err := cloudinit.GenerateCredential()
 		if err != nil {
 			t.Fatal(err)
