@@ -67,7 +67,7 @@ func (p *Provider) makeSeed(ctx context.Context, c backend, pl pool, plan plan) 
 		return "", err
 	}
 	vol, err := claimVolume(ctx, c, pl, plan.req.Name, name, doc, func(old volumeInfo) bool {
-		return old.Format == provider.FormatRaw && old.Capacity == size
+		return isSeedSized(old, size)
 	})
 	if err != nil {
 		return "", err
@@ -76,6 +76,12 @@ func (p *Provider) makeSeed(ctx context.Context, c backend, pl pool, plan plan) 
 		return "", err
 	}
 	return pathOf(ctx, c, vol)
+}
+
+// isSeedSized reports whether a volume can take a seed of that size. What was made as raw is iso to
+// libvirt once an upload has filled it.
+func isSeedSized(v volumeInfo, size uint64) bool {
+	return (v.Format == provider.FormatRaw || v.Format == "iso") && v.Capacity == size
 }
 
 // uploadSeed uses a channel of its own, so that a stream that breaks takes no control call with it.

@@ -1,8 +1,10 @@
 package kvm2
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -229,6 +231,7 @@ func (c *fakeConn) StoragePoolRefresh(ctx context.Context, ref pool) error {
 		p.volumes = slices.DeleteFunc(p.volumes, func(v *fakeVolume) bool { return v.gone })
 		for _, v := range p.volumes {
 			v.unlisted = false
+			v.probe()
 		}
 		return done0{}, nil
 	})
@@ -383,6 +386,9 @@ func (c *fakeConn) StorageVolUpload(ctx context.Context, ref volume, r io.Reader
 	if err := c.copyUpload(ctx, sink, r, length); err != nil {
 		return err
 	}
+	c.host.mu.Lock()
+	v.probe() // libvirt refreshes the pool after an upload
+	c.host.mu.Unlock()
 	if f != nil && f.after {
 		return c.fail(f)
 	}
@@ -416,6 +422,18 @@ func (c *fakeConn) copyUpload(ctx context.Context, sink *fakeUpload, r io.Reader
 	case <-ctx.Done():
 		c.kill()
 		return ctx.Err()
+	}
+}
+
+// probe reads the head of the content, as a refresh of the pool does, and it is what is in a volume that
+// counts from then on, not what it was made as.
+func (v *fakeVolume) probe() {
+	const isoMagic = 32769
+	switch {
+	case bytes.HasPrefix(v.content, []byte("QFI\xfb")) && len(v.content) > 32:
+		v.format, v.capacity = "qcow2", binary.BigEndian.Uint64(v.content[24:])
+	case len(v.content) > isoMagic && bytes.HasPrefix(v.content[isoMagic:], []byte("CD001")):
+		v.format = "iso"
 	}
 }
 
