@@ -118,7 +118,7 @@ test-integration-kvm2: ## The kvm2 provider against the host that KVM2_TEST_* na
 
 .PHONY: test-transport
 test-transport: ## kvm2's way to libvirt alone, over the running lab's sshd.
-	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run TestLab -timeout 10m ./internal/provider/kvm2/
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run TestTransport -timeout 10m ./internal/provider/kvm2/
 
 .PHONY: test-ctl
 test-ctl: ## egressctl against the running lab: killed, run again, and every fault that it must name.

@@ -246,3 +246,21 @@ func TestLink_unacknowledgedCloseCutsTCP(t *testing.T) {
 	wantError(t, err, provider.ErrTransient, provider.ReasonTimeout)
 	within(t, 2*time.Second, "the end of the link", func() { <-l.Done() })
 }
+
+// TestLink_reasonIsKnownWhenTCPEnds: whoever the end of TCP wakes asks for the reason at once.
+func TestLink_reasonIsKnownWhenTCPEnds(t *testing.T) {
+	l := &sshLink{done: make(chan struct{})}
+	var seen error
+	l.tcp = closeHook{hook: func() { seen = l.endReason() }}
+	l.end(errNoKeepalive)
+	if !errors.Is(seen, errNoKeepalive) {
+		t.Errorf("the reason at the end of TCP is %v, want %v", seen, errNoKeepalive)
+	}
+}
+
+type closeHook struct {
+	net.Conn
+	hook func()
+}
+
+func (c closeHook) Close() error { c.hook(); return nil }

@@ -75,8 +75,8 @@ func labVolume(t *testing.T, c conn, p pool, size int) volume {
 	return must[volume](t)(c.StorageVolCreateXML(t.Context(), p, xml))
 }
 
-// TestLab_domainAndVolumeCycle makes every call of the seam that needs no guest.
-func TestLab_domainAndVolumeCycle(t *testing.T) {
+// TestTransport_domainAndVolumeCycle makes every call of the seam that needs no guest.
+func TestTransport_domainAndVolumeCycle(t *testing.T) {
 	ctx := t.Context()
 	c, p := labConn(t, labHosts(t))
 	if v := must[uint64](t)(c.ConnectGetLibVersion(ctx)); v < 6_000_000 {
@@ -174,8 +174,8 @@ func wantCode(t *testing.T, err error, code libvirt.ErrorNumber) {
 	}
 }
 
-// TestLab_uploadBesideControlCalls: an image has a connection of its own, so control calls stay fast.
-func TestLab_uploadBesideControlCalls(t *testing.T) {
+// TestTransport_uploadBesideControlCalls: an image has a connection of its own, so control calls stay fast.
+func TestTransport_uploadBesideControlCalls(t *testing.T) {
 	const size = 200 << 20
 	h := labHosts(t)
 	c, p := labConn(t, h)
@@ -207,7 +207,7 @@ func TestLab_uploadBesideControlCalls(t *testing.T) {
 	}
 }
 
-func TestLab_uploadOfWrongLength(t *testing.T) {
+func TestTransport_uploadOfWrongLength(t *testing.T) {
 	h := labHosts(t)
 	c, p := labConn(t, h)
 	for name, r := range map[string]io.Reader{
@@ -227,7 +227,7 @@ func TestLab_uploadOfWrongLength(t *testing.T) {
 	}
 }
 
-func TestLab_refusals(t *testing.T) {
+func TestTransport_refusals(t *testing.T) {
 	type verdict struct{ Class, Reason string }
 	tests := map[string]struct {
 		change func(*provider.KVMHost)
@@ -252,8 +252,8 @@ func TestLab_refusals(t *testing.T) {
 	}
 }
 
-// TestLab_twoHundredConnectionsLeakNothing counts goroutines and descriptors.
-func TestLab_twoHundredConnectionsLeakNothing(t *testing.T) {
+// TestTransport_twoHundredConnectionsLeakNothing counts goroutines and descriptors.
+func TestTransport_twoHundredConnectionsLeakNothing(t *testing.T) {
 	h := labHosts(t)
 	c, _ := labConn(t, h)
 	files, goroutines := openFiles(t), runtime.NumGoroutine()
