@@ -7,6 +7,19 @@ demo_dir=${LAB_DIR:=$root/.lab}/demo
 export LAB_DIR
 stage=$root/hack/stage
 
+# timed NAME FUNCTION...: a stage that is a function of this script.
+timed() {
+  local name=$1 start rc
+  shift
+  start=$(date +%s)
+  echo "==> $name"
+  set +e
+  (set -e; "$@")
+  rc=$?
+  set -e
+  "$stage" --record "$name" $(($(date +%s) - start)) "$rc"
+}
+
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
 # The password is the demo's own: the lab is reachable from this machine only.
