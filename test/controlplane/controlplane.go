@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -53,7 +52,11 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		ErrorIfCRDPathMissing:    true,
 	}
 	if !opts.WithoutCRDs {
-		env.CRDDirectoryPaths = []string{filepath.Join(root(), "config", "crd", "bases")}
+		checkout, err := root()
+		if err != nil {
+			return nil, err
+		}
+		env.CRDDirectoryPaths = []string{filepath.Join(checkout, "config", "crd", "bases")}
 	}
 	server := env.ControlPlane.GetAPIServer()
 	server.Err = opts.Log
@@ -115,7 +118,11 @@ func (c *ControlPlane) Stop() error {
 func Assets() (string, error) {
 	dir := os.Getenv("KUBEBUILDER_ASSETS")
 	if dir == "" {
-		dir = filepath.Join(root(), "bin", "k8s")
+		checkout, err := root()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(checkout, "bin", "k8s")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "kube-apiserver")); err != nil {
 		return "", fmt.Errorf("the control plane's binaries are missing in %s: run 'make k8s', or set KUBEBUILDER_ASSETS", dir)
@@ -123,8 +130,18 @@ func Assets() (string, error) {
 	return dir, nil
 }
 
-// root is the checkout that this file belongs to.
-func root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
+// root is the checkout that the working directory lies in.
+func root() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the checkout: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "k8s", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s lies in no checkout of this project", start)
+		}
+	}
 }
