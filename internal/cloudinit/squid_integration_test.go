@@ -143,7 +143,8 @@ func fakeSystem(t *testing.T) string {
 	return dir
 }
 
-// unitCommands gives the values of a key in a unit file; an empty value clears those before.
+// unitCommands gives the values of a key in a unit file, without systemd's prefix for full privileges; an
+// empty value clears those before.
 func unitCommands(unit, key string) []string {
 	var out []string
 	for line := range strings.Lines(unit) {
@@ -151,7 +152,7 @@ func unitCommands(unit, key string) []string {
 			if value == "" {
 				out = nil
 			} else {
-				out = append(out, value)
+				out = append(out, strings.TrimPrefix(value, "+"))
 			}
 		}
 	}
