@@ -38,6 +38,7 @@ func TestUsage_wrongOnesAreOneSentence(t *testing.T) {
 		"TwoSources":  {"one password", open("b", "--password-file", empty, "--generate-password"), "password-file"},
 		"EmptyFile":   {"an empty password is none", open("b", "--zone", "cedar", "--auth-user", "alice", "--password-file", empty), "empty"},
 		"NoFile":      {"a file that is not there is named", open("b", "--zone", "cedar", "--auth-user", "alice", "--password-file", "/nowhere"), "/nowhere"},
+		"OddFile":     {"whatever a name has in it, the sentence is one line", open("b", "--zone", "cedar", "--auth-user", "alice", "--password-file", "/nowhere\n\x1b[2Jx"), "/nowhere; \uFFFD[2Jx"},
 		"Source":      {"a source is a CIDR", []string{"create", "b", "--zone", "cedar", "--allow-source", "10.0.0.0/33"}, `--allow-source "10.0.0.0/33"`},
 		"Destination": {"a destination is a domain", open("b", "--zone", "cedar", "--allow-destination", "https://example.org"), "--allow-destination"},
 		"Loopback":    {"loopback is never opened", open("b", "--zone", "cedar", "--allow-private-destination", "127.0.0.0/8"), "never opened"},
