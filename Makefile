@@ -70,7 +70,7 @@ generate: ## Generate deep copies, apply configurations and docs/api-reference.m
 ##@ Check
 
 .PHONY: lint
-lint: ## golangci-lint with .golangci.yml, shellcheck, and the generated files' freshness.
+lint: generated-check tidy-check ## golangci-lint with .golangci.yml, shellcheck, and the generated files' freshness.
 	@./hack/packages shellcheck gcc libc6-dev
 	$(TOOL) golangci-lint run ./...
 	shellcheck -x $$(git ls-files | xargs grep -lE '^#!/(usr/bin/env bash|bin/(ba)?sh)')
@@ -97,8 +97,6 @@ generated-check: manifests generate ## Nothing generated is stale.
 .PHONY: tidy-check
 tidy-check: ## go.mod and go.sum hold what is used, and nothing else.
 	go mod tidy -diff
-	cd tools && go mod tidy -diff
-	cd hack/k8s && go mod tidy -diff
 
 .PHONY: test-packages
 test-packages: ## Install the Debian packages that tests need.
@@ -123,6 +121,14 @@ test-transport: ## kvm2's way to libvirt alone, over the running lab's sshd.
 .PHONY: test-ctl
 test-ctl: ## egressctl against the running lab: killed, run again, and every fault that it must name.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -timeout 30m ./test/ctl/...
+
+.PHONY: test-controllers
+test-controllers: k8s ## The controllers and the manifests on a real API server, with the operator's own role.
+	$(GOTESTSUM) -tags=integration -count=1 -timeout 15m ./internal/controller/... ./internal/providerhealth/... ./test/manifests/...
+
+.PHONY: test-e2e
+test-e2e: build k8s ## A Proxy from apply to a request through it and back to nothing, on the running lab.
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=e2e -count=1 -timeout 30m ./test/e2e/
 
 .PHONY: test-lab
 test-lab: ## The lab leaves nothing behind (starts and ends a lab of its own).

@@ -67,7 +67,7 @@ func provisionedVerdict(p *v1alpha1.Proxy, v view) verdict {
 	case v.running == jobCreate && (last == nil || !last.failed()):
 		return no(v1alpha1.ReasonCreating, "the provider makes the VM")
 	case last == nil:
-		return unknown(v1alpha1.ReasonCreating, "nothing is known of the VM yet")
+		return no(v1alpha1.ReasonCreating, "the provider makes the VM")
 	case last.gone() && last.kind == jobObserve && p.Status.ProvisionedAt != nil:
 		return no(v1alpha1.ReasonVanished, "the VM is gone, and is made anew")
 	case last.gone():

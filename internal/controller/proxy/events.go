@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/api/v1alpha1"
+	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/probe"
 )
 
 // announce records one event for each transition between two statuses.
@@ -47,7 +48,7 @@ func eventType(reason string, wasReady bool) string {
 	switch reason {
 	case v1alpha1.ReasonDeleting, v1alpha1.ReasonPaused:
 		return corev1.EventTypeNormal
-	case v1alpha1.ReasonCreating, v1alpha1.ReasonBooting, v1alpha1.ReasonWaitingForVM:
+	case v1alpha1.ReasonCreating, v1alpha1.ReasonBooting, v1alpha1.ReasonWaitingForVM, string(probe.ReasonProxyUnreachable):
 		if !wasReady {
 			return corev1.EventTypeNormal
 		}
