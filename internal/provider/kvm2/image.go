@@ -91,6 +91,10 @@ func (i *images) find(ctx context.Context, c backend, host provider.KVMHost, img
 			return i.transfer(ctx, &transfer{images: i, host: host, image: img, key: key, flight: f})
 		})
 	}
+	if errors.Is(err, errUnpublished) {
+		return published{}, provider.Errorf(provider.ErrTransient, reasonBusy,
+			"another process took the transfer to host %s over: try again in a moment", host.Name)
+	}
 	if err != nil {
 		return published{}, err
 	}

@@ -60,15 +60,22 @@ func cacheImage(t *testing.T, h *fakeHost, img provider.KVMImage, content []byte
 	h.addVolume(provider.DefaultPool, base, content)
 	var path string
 	h.withPool(provider.DefaultPool, func(p *fakePool) { path = p.pathOf(base) })
-	doc, err := overlayVolumeXML(key.marker(), testVirtualSize, path, img.Format)
+	makeOverlayIn(t, h, key.marker(), path)
+	h.forget()
+	return base
+}
+
+// makeOverlayIn makes a qcow2 overlay in the host's default pool.
+func makeOverlayIn(t *testing.T, h *fakeHost, name, backing string) {
+	t.Helper()
+	doc, err := overlayVolumeXML(name, testVirtualSize, backing, provider.FormatQCOW2)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
 	c := newFakeConn(h)
 	defer func() { _ = c.Close() }()
 	if _, err := c.StorageVolCreateXML(t.Context(), pool{Name: provider.DefaultPool}, doc); err != nil {
-		t.Fatalf("make the marker: %v", err)
+		t.Errorf("make %s: %v", name, err)
 	}
-	h.forget()
-	return base
 }

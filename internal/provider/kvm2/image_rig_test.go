@@ -114,6 +114,15 @@ func (r *imageRig) mustGet(t *testing.T, img provider.KVMImage) (volume, string)
 	return vol, path
 }
 
+// transferInto brings an image into a pool that has just room for it and no more, so that the check for
+// the instance's own disk that follows fails.
+func (r *imageRig) transferInto(t *testing.T, img provider.KVMImage) {
+	t.Helper()
+	_, _, err := r.get(t.Context(), img)
+	wantImageErr(t, err, provider.ErrQuotaExceeded, provider.ReasonQuotaExceeded, "")
+	wantPublished(t, r.host, img)
+}
+
 // keyFor gives an image's key.
 func keyFor(t *testing.T, img provider.KVMImage) imageKey {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -311,8 +312,7 @@ func TestEnsureImage_cancelledMidStreamReturnsPromptly(t *testing.T) {
 		t.Errorf("it took %v to return, want less than a second", took)
 	}
 	wantImageErr(t, err, provider.ErrTransient, provider.ReasonCanceled, "")
-	r.images.Close() // waits for the cleaning up
-	wantVolumes(t, h)
+	waitFor(t, "the volume of the cancelled transfer is removed", func() bool { return len(h.volumeNames(provider.DefaultPool)) == 0 })
 }
 
 func TestEnsureImage_oneCallersCancelLeavesTheOthers(t *testing.T) {
@@ -763,6 +763,20 @@ func TestEnsureImage_takesOverAfterAKilledProcess(t *testing.T) {
 	}
 }
 
+// What a killed process left must not take the room that the next transfer needs.
+func TestEnsureImage_freesTheRoomOfAKilledProcess(t *testing.T) {
+	content := qcow2Bytes(300_000)
+	m := newMirror(t, content)
+	img := m.image()
+	h := newFakeHost("beelink")
+	h.withPool(provider.DefaultPool, func(p *fakePool) { p.capacity = 300_000 + testDisk + spaceReserve })
+	dead := killed(t, h, img, content)
+	newImageRig(t, h).transferInto(t, img)
+	if slices.Contains(h.volumeNames(provider.DefaultPool), dead) {
+		t.Errorf("%s is left", dead)
+	}
+}
+
 // What a killed process left of one image must not cost another image's base.
 func TestEnsureImage_sweepsOnlyItsOwnImage(t *testing.T) {
 	m := newMirror(t, qcow2Bytes(100_000))
@@ -791,67 +805,37 @@ func TestEnsureImage_sweepsOnlyItsOwnImage(t *testing.T) {
 	}
 }
 
+// An attempt that grows from look to look belongs to a process that lives, however long it takes.
 func TestEnsureImage_waitsForAnotherProcess(t *testing.T) {
-	content := qcow2Bytes(2_000_000)
-	m := newMirror(t, content)
+	m := newMirror(t, qcow2Bytes(100_000))
 	img := m.image()
-	release := make(chan struct{})
-	started := make(chan struct{}, 1)
-	m.set(content, func(w http.ResponseWriter, r *http.Request) { // drips, then sends the rest
-		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-		sent := 200_000
-		_, _ = w.Write(content[:sent])
-		started <- struct{}{}
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if sent < 1_800_000 {
-					_, _ = w.Write(content[sent : sent+100])
-					sent += 100
-					if f, ok := w.(http.Flusher); ok {
-						f.Flush()
-					}
-				}
-			case <-release:
-				_, _ = w.Write(content[sent:])
-				return
-			case <-r.Context().Done():
-				return
-			}
+	h := newFakeHost("beelink")
+	theirs := killed(t, h, img, []byte("x"))
+	const looks = 100 // of a millisecond at least, so much longer than the quiet time
+	var seen atomic.Int32
+	h.arm(fault{method: "StorageVolGetXMLDesc", arg: theirs, hook: func() {
+		h.withVolume(provider.DefaultPool, theirs, func(v *fakeVolume) { v.allocation++ })
+		if seen.Add(1) == looks {
+			makeOverlayIn(t, h, keyFor(t, img).marker(), "/srv/vms/images/"+theirs)
+		}
+	}})
+	var waited atomic.Bool
+	ctx := provider.WithProgress(t.Context(), func(p provider.Progress) {
+		if strings.Contains(p.Step, "another process") && p.Done > 0 {
+			waited.Store(true)
 		}
 	})
-	h := newFakeHost("beelink")
-	first := newImageRig(t, h)
-	second := newImageRig(t, h, func(l *imageLimits) { l.quiet = 5 * time.Second })
-	results := make(chan volume, 2)
-	ask := func(r *imageRig, ctx context.Context) {
-		vol, _, err := r.get(ctx, img)
-		if err != nil {
-			t.Errorf("ensure: %v", err)
-		}
-		results <- vol
+	r := newImageRig(t, h)
+	vol, _, err := r.get(ctx, img)
+	if err != nil || vol.Name != theirs {
+		t.Errorf("got %s, %v, want the other process's base %s", vol.Name, err, theirs)
 	}
-	go ask(first, t.Context())
-	<-started
-	waitForUpload(t, h)
-	saw := make(chan struct{})
-	var once sync.Once
-	go ask(second, provider.WithProgress(t.Context(), func(p provider.Progress) {
-		if strings.Contains(p.Step, "another process") && p.Done > 0 {
-			once.Do(func() { close(saw) })
-		}
-	}))
-	<-saw
-	close(release)
-	if a, b := <-results, <-results; a.Name != b.Name {
-		t.Errorf("two processes got %s and %s, want one base", a.Name, b.Name)
+	if n := len(m.methods()); n != 0 {
+		t.Errorf("the image was asked for %d times while another process was at it", n)
 	}
-	if n := len(m.methods()); n != 1 {
-		t.Errorf("there were %d requests, want 1", n)
+	if !waited.Load() {
+		t.Error("the caller was not told what it waits for")
 	}
-	wantPublished(t, h, img)
 }
 
 // A process that was wrongly taken for dead finds its volume gone and takes the other's.
@@ -934,12 +918,27 @@ func TestEnsureImage_markerWithoutBaseIsReplaced(t *testing.T) {
 	}
 }
 
-// A volume under the marker's name that is not ours vouches for nothing.
+// A volume under the marker's name vouches for a base of the image only.
 func TestEnsureImage_foreignMarkerVouchesForNothing(t *testing.T) {
-	m := newMirror(t, qcow2Bytes(100_000))
-	img := m.image()
-	h := newFakeHost("beelink")
-	h.addVolume(provider.DefaultPool, keyFor(t, img).marker(), []byte("ok"))
-	newImageRig(t, h).mustGet(t, img)
-	wantPublished(t, h, img)
+	cases := map[string]func(t *testing.T, h *fakeHost, marker string){
+		"no overlay": func(_ *testing.T, h *fakeHost, marker string) {
+			h.addVolume(provider.DefaultPool, marker, []byte("ok"))
+		},
+		"overlay on a VM's disk": func(t *testing.T, h *fakeHost, marker string) {
+			h.addVolume(provider.DefaultPool, "vm-1.qcow2", []byte("disk"))
+			makeOverlayIn(t, h, marker, "/srv/vms/images/vm-1.qcow2")
+		},
+	}
+	for name, harm := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := newMirror(t, qcow2Bytes(100_000))
+			img := m.image()
+			h := newFakeHost("beelink")
+			harm(t, h, keyFor(t, img).marker())
+			vol, _ := newImageRig(t, h).mustGet(t, img)
+			if !keyFor(t, img).isBase(vol.Name) {
+				t.Errorf("%s was handed out as the base", vol.Name)
+			}
+		})
+	}
 }

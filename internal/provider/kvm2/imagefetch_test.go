@@ -207,17 +207,20 @@ func TestFetch_silentServerIsGivenUp(t *testing.T) {
 // A slow reader is not the server's fault: the time of an upload that is held up does not count.
 func TestFetch_idleCountsTheServersTimeOnly(t *testing.T) {
 	const idle = 30 * time.Millisecond
-	s := newServer(t, serveBytes(strings.Repeat("x", 64<<10), nil))
+	s := newServer(t, serveBytes(strings.Repeat("x", 4<<20), nil))
 	f := newFetcher(idle)
 	defer f.Close()
 	d, err := f.open(t.Context(), s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := io.ReadFull(d, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	passed := time.NewTimer(5 * idle)
 	<-passed.C
-	if data, err := io.ReadAll(d); err != nil || len(data) != 64<<10 {
-		t.Errorf("read %d bytes, %v, want all", len(data), err)
+	if n, err := io.Copy(io.Discard, d); err != nil || n != 4<<20-1 {
+		t.Errorf("read %d more bytes, %v, want all", n, err)
 	}
 	if err := d.Close(); err != nil {
 		t.Errorf("Close: %v", err)

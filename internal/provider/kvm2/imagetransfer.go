@@ -174,26 +174,28 @@ func (t *transfer) refresh(ctx context.Context, c conn, p pool) error {
 
 // publish makes the marker. Where another process has published meanwhile, its base is the one.
 func (t *transfer) publish(ctx context.Context, c conn, p pool, vol volume, length, virtualSize uint64) (published, error) {
-	if err := checkUploaded(ctx, c, vol, length); err != nil {
-		if errors.Is(err, errUnpublished) { // another process took this attempt for dead
-			return findPublished(ctx, c, p, t.key)
-		}
-		return published{}, err
+	own := published{volume: vol, format: t.image.Format, virtualSize: virtualSize}
+	err := checkUploaded(ctx, c, vol, length)
+	if err == nil {
+		own.path, err = c.StorageVolGetPath(ctx, vol)
 	}
-	file, err := c.StorageVolGetPath(ctx, vol)
-	if err != nil {
-		return published{}, fmt.Errorf("path of volume %s: %w", vol.Name, err)
+	if err == nil {
+		err = t.makeMarker(ctx, c, p, own)
 	}
-	doc, err := overlayVolumeXML(t.key.marker(), virtualSize, file, t.image.Format)
-	if err != nil {
-		return published{}, err
-	}
-	own := published{volume: vol, path: file, format: t.image.Format, virtualSize: virtualSize}
-	err = t.makeMarker(ctx, c, p, doc)
 	if isLibvirtError(err, libvirt.ErrStorageVolExist) {
-		return t.settle(ctx, c, p, doc, own)
+		return t.settle(ctx, c, p, own)
 	}
-	return own, err
+	if err == nil {
+		return own, nil
+	}
+	// Another process may have taken this attempt for dead and removed it, at any of these steps.
+	if errors.Is(checkUploaded(ctx, c, vol, length), errUnpublished) {
+		return findPublished(ctx, c, p, t.key)
+	}
+	if isUnreadable(err) {
+		err = invalidImage("cannot be read by QEMU on the host: %w", clipped(err))
+	}
+	return published{}, fmt.Errorf("publish volume %s: %w", vol.Name, err)
 }
 
 // checkUploaded asks the host for the file's length: libvirt has called short uploads complete.
@@ -210,7 +212,7 @@ func checkUploaded(ctx context.Context, c backend, vol volume, length uint64) er
 }
 
 // settle takes the base of the marker that is there already. A marker without its base is replaced.
-func (t *transfer) settle(ctx context.Context, c conn, p pool, doc string, own published) (published, error) {
+func (t *transfer) settle(ctx context.Context, c conn, p pool, own published) (published, error) {
 	other, err := findPublished(ctx, c, p, t.key)
 	if !errors.Is(err, errUnpublished) {
 		return other, err
@@ -222,19 +224,20 @@ func (t *transfer) settle(ctx context.Context, c conn, p pool, doc string, own p
 	if err != nil && !isLibvirtError(err, libvirt.ErrNoStorageVol) {
 		return published{}, fmt.Errorf("remove the marker %s, whose base is gone: %w", t.key.marker(), err)
 	}
-	return own, t.makeMarker(ctx, c, p, doc)
+	if err := t.makeMarker(ctx, c, p, own); err != nil {
+		return published{}, fmt.Errorf("make the marker %s: %w", t.key.marker(), err)
+	}
+	return own, nil
 }
 
 // makeMarker has QEMU on the host open the base, so it is also the proof that it can.
-func (t *transfer) makeMarker(ctx context.Context, c conn, p pool, doc string) error {
-	_, err := c.StorageVolCreateXML(ctx, p, doc)
-	switch {
-	case err == nil:
-		return nil
-	case isUnreadable(err):
-		return invalidImage("cannot be read by QEMU on the host: %w", clipped(err))
+func (t *transfer) makeMarker(ctx context.Context, c conn, p pool, own published) error {
+	doc, err := overlayVolumeXML(t.key.marker(), own.virtualSize, own.path, own.format)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("make the marker %s: %w", t.key.marker(), err)
+	_, err = c.StorageVolCreateXML(ctx, p, doc)
+	return err
 }
 
 // isUnreadable recognises qemu-img's failure to open an image, whose bytes have been verified.
