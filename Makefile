@@ -73,7 +73,7 @@ generate: ## Generate deep copies, apply configurations and docs/api-reference.m
 lint: generated-check tidy-check ## golangci-lint with .golangci.yml, shellcheck, and the generated files' freshness.
 	@./hack/packages shellcheck gcc libc6-dev
 	$(TOOL) golangci-lint run ./...
-	shellcheck -x $$(git ls-files | xargs grep -lE '^#!/(usr/bin/env bash|bin/(ba)?sh)')
+	shellcheck -x -P SCRIPTDIR -P . $$(git ls-files | xargs grep -lE '^#!/(usr/bin/env bash|bin/(ba)?sh)')
 
 .PHONY: fmt
 fmt: ## Format the Go files.

@@ -197,7 +197,7 @@ func (s *story) nothingLeft(t *testing.T) {
 	t.Helper()
 	for _, query := range []string{"list --all --name", "vol-list default"} {
 		args := append([]string{"shell", "kvm1", "--", "virsh", "--quiet"}, strings.Fields(query)...)
-		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "test/lab/lab"), args...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "test", "lab", "lab"), args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("virsh %s: %v: %s", query, err, out)
 		}

@@ -32,14 +32,14 @@ func TestManifests_serverSideDryRun(t *testing.T) {
 	}
 	kubectl := func(input []byte, args ...string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin/k8s/kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "k8s", "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
 		cmd.Stdin = bytes.NewReader(input)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
 	// The namespace and the CRDs must exist before what uses them is tried.
-	kubectl(nil, "apply", "--server-side", "-f", filepath.Join(root, "config/manager/namespace.yaml"))
+	kubectl(nil, "apply", "--server-side", "-f", filepath.Join(root, "config", "manager", "namespace.yaml"))
 	kubectl(build(t, "crd"), "apply", "--server-side", "-f", "-")
 	kubectl(nil, "wait", "--for=condition=Established", "--timeout=60s", "crd/proxies.egress.hrajfrisbee.cz", "crd/providerhealths.egress.hrajfrisbee.cz")
 	for _, dir := range []string{"default", "samples", "crd", "rbac", "manager"} {

@@ -90,7 +90,7 @@ func probeVerdicts(v view) (serving, ready verdict) {
 	case last.probeErr == nil && !v.verified:
 		ready = yes(v1alpha1.ReasonNotVerified, "the proxy serves; no check URL is configured, so no request was made through it")
 	case last.probeErr == nil:
-		ready = yes(v1alpha1.ReasonRequestPassed, fmt.Sprintf("a request passed, seen from %s", orUnknown(addrText(last.probe.EgressIP))))
+		ready = yes(v1alpha1.ReasonRequestPassed, "a request passed, seen from "+orUnknown(addrText(last.probe.EgressIP)))
 	default:
 		ready = no(probeReason(last.probeErr), last.probeErr.Error())
 		if !last.probe.ProxyAnswered {

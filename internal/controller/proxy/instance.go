@@ -50,7 +50,7 @@ func (r *Reconciler) advance(ctx context.Context, s *pass) (reconcile.Result, er
 	if r.jobs.kindOf(p.UID) != "" {
 		return reconcile.Result{}, nil // its end wakes this Proxy
 	}
-	if replace, wait := r.replacementDue(ctx, s); replace {
+	if replace, wait := r.replacementDue(s); replace {
 		return reconcile.Result{RequeueAfter: time.Second}, r.replace(ctx, s)
 	} else if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil

@@ -62,7 +62,7 @@ func (j *jobs) start(ctx context.Context, key types.NamespacedName, uid types.UI
 		return
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(j.ctx, cancel)
+	stop := context.AfterFunc(j.ctx, cancel) //nolint:contextcheck // a job has the values of its caller and the end of the jobs
 	slot := j.slot(host, kind)
 	j.running[uid] = runningJob{kind: kind, cancel: cancel}
 	j.wait.Go(func() {
@@ -77,7 +77,7 @@ func (j *jobs) start(ctx context.Context, key types.NamespacedName, uid types.UI
 		j.mu.Lock()
 		delete(j.running, uid)
 		j.mu.Unlock()
-		j.wake(j.ctx, key)
+		j.wake(j.ctx, key) //nolint:contextcheck // the job's own ctx has ended by now
 	})
 }
 

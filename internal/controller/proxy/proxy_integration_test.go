@@ -229,9 +229,9 @@ func TestProxy_thatStopsAnsweringIsReportedNotReplaced(t *testing.T) {
 
 func TestProxy_hostThatCannotBeAskedLeavesAWorkingProxyReady(t *testing.T) {
 	w := newWorld(t)
-	p := w.ready("berlin-1")
+	w.ready("berlin-1")
 	w.backend.FailHost(fake.DefaultZone, errTransient)
-	p = w.untilCondition("berlin-1", v1alpha1.ConditionProvisioned, metav1.ConditionUnknown, errTransient.Reason)
+	p := w.untilCondition("berlin-1", v1alpha1.ConditionProvisioned, metav1.ConditionUnknown, errTransient.Reason)
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("requests pass, so the Proxy is Ready: %+v", p.Status.Conditions)
 	}

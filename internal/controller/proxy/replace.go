@@ -23,7 +23,7 @@ func replaceAsked(p *v1alpha1.Proxy) bool {
 
 // replacementDue says whether the instance must make way for one from the present inputs, or how long
 // to wait for another Proxy of the entry that is being replaced: Automatic goes one at a time.
-func (r *Reconciler) replacementDue(ctx context.Context, s *pass) (now bool, wait time.Duration) {
+func (r *Reconciler) replacementDue(s *pass) (now bool, wait time.Duration) {
 	p := s.proxy
 	if p.Status.InputsHash == s.inputs.hash || !replaceAsked(p) {
 		return false, 0

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,7 +67,7 @@ func (r *Reconciler) readSecret(ctx context.Context, namespace, name string, key
 	err := r.Secrets.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, &specError{v1alpha1.ReasonSecretNotFound, fmt.Errorf("the Secret %q does not exist in namespace %q: create it, with the key %s", name, namespace, list(keys))}
+		return nil, &specError{v1alpha1.ReasonSecretNotFound, fmt.Errorf("the Secret %q does not exist in namespace %q: create it, with the key %s", name, namespace, strings.Join(keys, " and "))}
 	case err != nil:
 		return nil, fmt.Errorf("read the Secret %q: %w", name, err)
 	}
@@ -76,14 +77,6 @@ func (r *Reconciler) readSecret(ctx context.Context, namespace, name string, key
 		}
 	}
 	return &secret, nil
-}
-
-func list(keys []string) string {
-	out := keys[0]
-	for _, key := range keys[1:] {
-		out += " and " + key
-	}
-	return out
 }
 
 // keptKeys are made once for a Proxy and kept, so that rendering twice gives the same bytes.

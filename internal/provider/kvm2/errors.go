@@ -58,7 +58,7 @@ func keepClass(op string, err error, typed *provider.Error) error {
 	}
 	out := *typed
 	out.Op = op
-	if err != error(typed) {
+	if err != error(typed) { //nolint:errorlint // identity: has something been added around it?
 		out.Err = err
 	}
 	return &out

@@ -90,7 +90,7 @@ func newImageRig(t *testing.T, h *fakeHost, mods ...func(*imageLimits)) *imageRi
 	hs := newHosts([]provider.KVMHost{conf}, dialer)
 	r := &imageRig{images: newImagesWithin(hs, l), host: h, conf: conf, ctl: newFakeConn(h)}
 	t.Cleanup(func() {
-		r.images.Close()
+		r.Close()
 		_ = r.ctl.Close()
 		if n := dialer.openLinks(); n != 0 {
 			t.Errorf("%d SSH connections are left open", n)

@@ -876,7 +876,7 @@ func TestEnsureImage_racingProcessesPublishOnce(t *testing.T) {
 		var group sync.WaitGroup
 		rigs := make([]*imageRig, 4)
 		for i := range rigs {
-			rigs[i] = newImageRig(t, h, func(l *imageLimits) { l.quiet = time.Duration(rand.IntN(3)) * time.Millisecond }) //nolint:gosec // not for secrets
+			rigs[i] = newImageRig(t, h, func(l *imageLimits) { l.quiet = time.Duration(rand.IntN(3)) * time.Millisecond })
 		}
 		for i, r := range rigs {
 			group.Go(func() {

@@ -60,7 +60,7 @@ func (f *fetcher) open(ctx context.Context, rawURL string) (*download, error) {
 		cause: func() error { return context.Cause(ctx) },
 		timer: time.AfterFunc(f.idle, func() { cancel(errIdle) }),
 	}
-	resp, err := f.get(ctx, rawURL)
+	resp, err := f.get(ctx, rawURL) //nolint:bodyclose // closed by download.close
 	d.timer.Stop()
 	if err != nil {
 		err = d.explain("ask the server for it", err)

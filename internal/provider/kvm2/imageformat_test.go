@@ -123,7 +123,7 @@ func TestCheckFormat_agreesWithQEMU(t *testing.T) {
 			if err := errors.Join(err, statErr, f.Close()); err != nil {
 				t.Fatal(err)
 			}
-			size, err := checkFormat(content[:min(len(content), headBytes)], uint64(info.Size()), "qcow2") //nolint:gosec // not negative
+			size, err := checkFormat(content[:min(len(content), headBytes)], uint64(info.Size()), "qcow2")
 			if tc.text == "" {
 				if err != nil || size != 1<<30 {
 					t.Errorf("size is %d, error %v, want 1 GiB", size, err)

@@ -79,7 +79,7 @@ func (t *transfer) reportOthers(attempts map[string]growth) {
 	for _, g := range attempts {
 		most = max(most, g.allocation)
 	}
-	t.flight.report(provider.Progress{Step: "image transfer by another process", Done: int64(most)}) //nolint:gosec // a volume's size fits
+	t.flight.report(provider.Progress{Step: "image transfer by another process", Done: int64(most)})
 }
 
 // sweep removes the bases of the key that no marker vouches for, but keep. It is not what the caller

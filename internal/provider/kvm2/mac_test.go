@@ -14,7 +14,7 @@ func TestMACFor_localUnicastAndStable(t *testing.T) {
 	if mac[0]&1 != 0 || mac[0]&2 == 0 {
 		t.Errorf("%s is not a locally administered unicast address", mac)
 	}
-	if macFor(uid) != macFor(uid) {
+	if again := macFor(uid); again != mac.String() {
 		t.Error("the MAC differs between two calls: a DHCP reservation could not be made before")
 	}
 	if macFor(uid) == macFor("3f1e9a52-6a7d-5c1b-9d7e-0c6f2b1a4e11") {

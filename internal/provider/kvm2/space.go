@@ -21,7 +21,7 @@ func checkPoolSpace(ctx context.Context, c backend, p pool, imageBytes, diskByte
 	if err != nil {
 		return fmt.Errorf("read pool %s: %w", p.Name, err)
 	}
-	switch libvirt.StoragePoolState(info.State) { //nolint:exhaustive // the default is the rule
+	switch libvirt.StoragePoolState(info.State) {
 	case libvirt.StoragePoolRunning, libvirt.StoragePoolDegraded:
 	default:
 		return provider.Errorf(provider.ErrTransient, provider.ReasonPoolNotActive,

@@ -13,7 +13,7 @@ import (
 // mapState turns libvirt's domain state (virDomainState) into the contract's. Every code that is not
 // known to run, those of newer libvirts included, is Stopped: Create starts such an instance again.
 func mapState(state int32, hasIP bool) provider.State {
-	switch libvirt.DomainState(state) { //nolint:exhaustive // the default is the rule
+	switch libvirt.DomainState(state) {
 	case libvirt.DomainNostate:
 		return provider.StateProvisioning
 	case libvirt.DomainRunning, libvirt.DomainBlocked:

@@ -45,8 +45,8 @@ func domainXML(s domainSpec) (string, error) {
 		Name:     s.Name,
 		UUID:     s.UID,
 		Metadata: &libvirtxml.DomainMetadata{XML: markElement},
-		Memory:   &libvirtxml.DomainMemory{Value: uint(s.MemoryMiB), Unit: "MiB"}, //nolint:gosec // checked to be positive
-		VCPU:     &libvirtxml.DomainVCPU{Value: uint(s.VCPUs)},                    //nolint:gosec // checked to be positive
+		Memory:   &libvirtxml.DomainMemory{Value: uint(s.MemoryMiB), Unit: "MiB"},
+		VCPU:     &libvirtxml.DomainVCPU{Value: uint(s.VCPUs)},
 		OS:       s.os(),
 		Features: s.features(),
 		CPU:      s.cpu(),

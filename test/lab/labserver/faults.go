@@ -30,7 +30,7 @@ func addFaults(mux *http.ServeMux, dirs dirFlag) {
 		w.WriteHeader(code)
 	})
 	mux.HandleFunc("/fault/redirect/{path...}", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "/"+r.PathValue("path"), http.StatusFound)
+		http.Redirect(w, r, "/"+r.PathValue("path"), http.StatusFound) //nolint:gosec // it redirects wherever a test asks
 	})
 	mux.HandleFunc("/fault/corrupt/{dir}/{path...}", dirs.fault(sendCorrupt))
 	mux.HandleFunc("/fault/nolength/{dir}/{path...}", dirs.fault(sendWithoutLength))

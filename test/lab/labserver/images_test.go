@@ -117,7 +117,7 @@ func TestImages_answers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := get(t.Context(), t, newImages(t).URL+tc.path)
-			equalErrors := cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) })
+			equalErrors := cmp.Comparer(errors.Is)
 			if diff := cmp.Diff(tc.want, got, equalErrors); diff != "" {
 				t.Errorf("%s\nGET %s: -want, +got:\n%s", tc.reason, tc.path, diff)
 			}
