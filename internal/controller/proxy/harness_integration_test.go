@@ -201,7 +201,7 @@ func (w *world) nothingLeft() {
 // events gives the reasons of a Proxy's events, and how often each was recorded.
 func (w *world) events(ctx context.Context, name string) map[string]int {
 	var list eventsv1.EventList
-	if err := admin.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
+	if err := admin.List(ctx, &list, client.InNamespace(w.namespace)); err != nil && ctx.Err() == nil {
 		w.t.Fatalf("list events: %v", err)
 	}
 	out := map[string]int{}

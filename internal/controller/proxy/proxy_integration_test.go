@@ -5,6 +5,7 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -351,8 +352,11 @@ func TestProxy_passwordAppearsNowhereButInSecrets(t *testing.T) {
 func TestProxy_oneEventForEachTransition(t *testing.T) {
 	w := newWorld(t)
 	w.ready("berlin-1")
-	w.poll(func() string { return "the events Ready and Provisioned are recorded" }, func(ctx context.Context) bool {
-		got := w.events(ctx, "berlin-1")
+	got := map[string]int{}
+	w.poll(func() string { return fmt.Sprintf("the events Ready and Provisioned are recorded once: %v", got) }, func(ctx context.Context) bool {
+		if seen := w.events(ctx, "berlin-1"); len(seen) > 0 {
+			got = seen
+		}
 		return got[v1alpha1.ConditionReady] == 1 && got[v1alpha1.ConditionProvisioned] == 1
 	})
 }

@@ -91,7 +91,8 @@ func (r *Reconciler) run(ctx context.Context, s *pass) (reconcile.Result, error)
 	return result, nil
 }
 
-// patchStatus writes the status once, and only when it changed.
+// patchStatus writes the status once, and only when it changed. A pass that began from an object which
+// is no longer the latest writes nothing: its transitions were announced by the pass before.
 func (r *Reconciler) patchStatus(ctx context.Context, before, after *v1alpha1.Proxy) error {
 	after.Status.ObservedGeneration = after.Generation
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
@@ -99,7 +100,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, before, after *v1alpha1.Pr
 	}
 	base := before.DeepCopy()
 	base.ResourceVersion = after.ResourceVersion
-	if err := r.Client.Status().Patch(ctx, after, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	return nil
