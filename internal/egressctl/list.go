@@ -116,7 +116,7 @@ func (r *runner) listEntry(ctx context.Context, conf *configuration, entry provi
 		out.err = errors.Join(refused(place{entry: entry.Name}, "list", err), t.close())
 		return out
 	}
-	out.views = joined(entry.Name, instances, records)
+	out.views = joined(entry.Name, addressed(ctx, t.provider, instances), records)
 	out.err = t.close()
 	return out
 }
