@@ -50,6 +50,12 @@ need_root() {
   [ "$(id -u)" = 0 ] || { echo "$1 needs root: it starts KVM hosts in namespaces of their own" >&2; exit 1; }
 }
 
+# two_hosts: make gives LAB_HOSTS its default of one; the demo has a Proxy on each of two.
+two_hosts() {
+  if [ "${LAB_HOSTS:-1}" -lt 2 ]; then LAB_HOSTS=2; fi
+  export LAB_HOSTS
+}
+
 # foundation: the packages, the image and the running lab, each with its time.
 foundation() {
   $stage packages ./hack/packages curl jq
