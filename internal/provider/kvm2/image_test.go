@@ -369,10 +369,12 @@ func TestEnsureImage_callerAfterACancelStartsAnew(t *testing.T) {
 		t.Errorf("the cancelled caller got %v", err)
 	}
 	<-cleaning
+	h.forget()
 	go func() {
 		_, _, err := r.get(t.Context(), img)
 		results <- err
 	}()
+	waitFor(t, "the next caller has found no marker", func() bool { return h.count("StorageVolLookupByName") > 0 })
 	close(proceed)
 	if err := <-results; err != nil {
 		t.Errorf("the next caller got %v, want the image", err)
@@ -650,6 +652,24 @@ func TestEnsureImage_lostConnectionLeavesNothing(t *testing.T) {
 	}
 }
 
+// The answer to the marker's making is lost, and another process uses the base by then.
+func TestEnsureImage_lostAnswerKeepsAPublishedBase(t *testing.T) {
+	m := newMirror(t, qcow2Bytes(100_000))
+	img := m.image()
+	h := newFakeHost("beelink")
+	r := newImageRig(t, h)
+	marker := keyFor(t, img).marker()
+	h.arm(fault{method: "StorageVolCreateXML", arg: marker, nth: 1, drop: true, after: true})
+	_, _, err := r.get(t.Context(), img)
+	wantImageErr(t, err, provider.ErrTransient, provider.ReasonUnreachable, "")
+	h.disarm()
+	wantPublished(t, h, img)
+	r.mustGet(t, img)
+	if n := len(m.methods()); n != 1 {
+		t.Errorf("there were %d requests, want 1: the base was published", n)
+	}
+}
+
 func TestEnsureImage_hiddenByPoolErrors(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -775,6 +795,28 @@ func TestEnsureImage_freesTheRoomOfAKilledProcess(t *testing.T) {
 	if slices.Contains(h.volumeNames(provider.DefaultPool), dead) {
 		t.Errorf("%s is left", dead)
 	}
+}
+
+// A process that was slow, not dead, publishes at the very moment when its volume is to make room.
+func TestEnsureImage_sparesABaseThatIsJustPublished(t *testing.T) {
+	content := qcow2Bytes(300_000)
+	m := newMirror(t, content)
+	img := m.image()
+	h := newFakeHost("beelink")
+	h.withPool(provider.DefaultPool, func(p *fakePool) { p.capacity = 300_000 + testDisk + spaceReserve })
+	theirs := killed(t, h, img, content)
+	var once sync.Once
+	h.arm(fault{method: "StorageVolGetXMLDesc", arg: theirs, hook: func() {
+		if h.count("StoragePoolGetInfo") > 0 { // the room was found too small, and the volumes are being read
+			once.Do(func() {
+				h.withPool(provider.DefaultPool, func(p *fakePool) { p.capacity += 1 << 20 })
+				makeOverlayIn(t, h, keyFor(t, img).marker(), "/srv/vms/images/"+theirs)
+			})
+		}
+	}})
+	_, _, err := newImageRig(t, h).get(t.Context(), img)
+	wantImageErr(t, err, provider.ErrQuotaExceeded, provider.ReasonQuotaExceeded, "")
+	wantVolumes(t, h, theirs, keyFor(t, img).marker())
 }
 
 // What a killed process left of one image must not cost another image's base.

@@ -82,9 +82,9 @@ func (t *transfer) reportOthers(attempts map[string]growth) {
 	t.flight.report(provider.Progress{Step: "image transfer by another process", Done: int64(most)})
 }
 
-// sweep removes the bases of the key that no marker vouches for, but keep. It is not what the caller
-// came for, so a failure is logged, and the next transfer of the image sweeps again.
-func (t *transfer) sweep(ctx context.Context, c conn, p pool, keep string) {
+// sweep removes the bases of the key that no marker vouches for, but keep, and gives their number. It is
+// not what the caller came for, so a failure is logged, and the next transfer of the image sweeps again.
+func (t *transfer) sweep(ctx context.Context, c conn, p pool, keep string) int {
 	removed, err := t.removeDead(ctx, c, p, keep)
 	log := logr.FromContextOrDiscard(ctx).WithValues("host", t.host.Name, "pool", p.Name)
 	if err != nil {
@@ -93,6 +93,7 @@ func (t *transfer) sweep(ctx context.Context, c conn, p pool, keep string) {
 	if removed > 0 {
 		log.V(1).Info("removed what an interrupted image transfer left", "volumes", removed)
 	}
+	return removed
 }
 
 // removeDead spares a base that a volume of the pool stands on: the marker's, and one whose marker was
@@ -111,7 +112,7 @@ func (t *transfer) removeDead(ctx context.Context, c conn, p pool, keep string) 
 		return 0, err
 	}
 	for _, vol := range dead {
-		if used[vol.Key] {
+		if used[vol.Key] || t.mayBePublished(ctx, c, p, vol) {
 			continue
 		}
 		if err := c.StorageVolDelete(ctx, vol); err != nil && !isLibvirtError(err, libvirt.ErrNoStorageVol) {
@@ -120,6 +121,15 @@ func (t *transfer) removeDead(ctx context.Context, c conn, p pool, keep string) 
 		removed++
 	}
 	return removed, nil
+}
+
+// mayBePublished reads the marker once more: its maker may have been slow, not dead.
+func (t *transfer) mayBePublished(ctx context.Context, c conn, p pool, vol volume) bool {
+	base, err := findPublished(ctx, c, p, t.key)
+	if err != nil {
+		return !errors.Is(err, errUnpublished)
+	}
+	return base.path == vol.Key
 }
 
 // backingPaths gives the files that the volumes stand on. A volume that cannot be read is an error: it

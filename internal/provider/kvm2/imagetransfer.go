@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -23,7 +22,8 @@ import (
 // attempt writes to a volume with a name of its own. That makes it safe to be wrong about whether
 // another process's attempt is dead: two writers never share a volume, and the marker names the one
 // that its writer has verified. An attempt that is removed while its writer lives costs a transfer,
-// never a wrong byte.
+// never a wrong byte. What others left is removed after the own marker was made, when no other attempt
+// can be published any more: libvirt lets the file under a running guest be deleted without a word.
 type transfer struct {
 	images *images
 	host   provider.KVMHost
@@ -61,7 +61,6 @@ func (t *transfer) run(ctx context.Context, c conn) (published, error) {
 	if !errors.Is(err, errUnpublished) {
 		return base, err
 	}
-	t.sweep(ctx, c, p, "")
 	started := time.Now()
 	base, err = t.download(ctx, c, p)
 	if err != nil {
@@ -98,28 +97,37 @@ func (t *transfer) download(ctx context.Context, c conn, p pool) (base published
 	if err := t.makeRoom(ctx, c, p, d.length, disk); err != nil {
 		return published{}, err
 	}
-	vol, err := t.makeBase(ctx, c, p, d.length)
-	if err != nil {
-		return published{}, err
-	}
-	base, err = t.fill(ctx, c, p, vol, body, virtualSize)
-	if err != nil || base.volume.Name != vol.Name {
-		t.discard(ctx, vol)
+	name := t.key.newBase(t.image.Format)
+	base, err = t.fill(ctx, c, p, name, body, virtualSize)
+	var offered markerUnknownError
+	switch {
+	case errors.As(err, &offered): // it may be published and in use; if it is, the next call finds it
+	case err != nil, base.volume.Name != name:
+		t.discard(ctx, name)
 	}
 	return base, err
 }
 
-// makeRoom refreshes the pool first: libvirt knows its free space as of the last time. Not being able
-// to is no reason to stop.
+// makeRoom refreshes the pool first: libvirt knows its free space as of the last time. Only where there
+// is no room otherwise, what killed processes left is removed before anything was published.
 func (t *transfer) makeRoom(ctx context.Context, c conn, p pool, imageBytes, diskBytes uint64) error {
-	if err := t.refresh(ctx, c, p); err != nil {
-		logr.FromContextOrDiscard(ctx).V(2).Info("the pool was not refreshed", "host", t.host.Name, "pool", p.Name, "problem", err.Error())
+	t.tryRefresh(ctx, c, p)
+	err := checkPoolSpace(ctx, c, p, imageBytes, diskBytes)
+	if !errors.Is(err, provider.ErrQuotaExceeded) || t.sweep(ctx, c, p, "") == 0 {
+		return err
 	}
+	t.tryRefresh(ctx, c, p)
 	return checkPoolSpace(ctx, c, p, imageBytes, diskBytes)
 }
 
-func (t *transfer) makeBase(ctx context.Context, c conn, p pool, length uint64) (volume, error) {
-	name := t.key.newBase(t.image.Format)
+// tryRefresh is for where not being able to is no reason to stop.
+func (t *transfer) tryRefresh(ctx context.Context, c conn, p pool) {
+	if err := t.refresh(ctx, c, p); err != nil {
+		logr.FromContextOrDiscard(ctx).V(2).Info("the pool was not refreshed", "host", t.host.Name, "pool", p.Name, "problem", err.Error())
+	}
+}
+
+func makeBase(ctx context.Context, c conn, p pool, name string, length uint64) (volume, error) {
 	doc, err := rawVolumeXML(name, length, modeShared)
 	if err != nil {
 		return volume{}, err
@@ -131,8 +139,12 @@ func (t *transfer) makeBase(ctx context.Context, c conn, p pool, length uint64) 
 	return vol, nil
 }
 
-// fill uploads, verifies and publishes.
-func (t *transfer) fill(ctx context.Context, c conn, p pool, vol volume, body *imageReader, virtualSize uint64) (published, error) {
+// fill makes the volume, uploads, verifies and publishes.
+func (t *transfer) fill(ctx context.Context, c conn, p pool, name string, body *imageReader, virtualSize uint64) (published, error) {
+	vol, err := makeBase(ctx, c, p, name, body.length)
+	if err != nil {
+		return published{}, err
+	}
 	if err := c.StorageVolUpload(ctx, vol, body, body.length); err != nil {
 		if failed := body.failure(); failed != nil {
 			return published{}, failed
@@ -237,8 +249,18 @@ func (t *transfer) makeMarker(ctx context.Context, c conn, p pool, own published
 		return err
 	}
 	_, err = c.StorageVolCreateXML(ctx, p, doc)
+	var answer libvirt.Error
+	if err != nil && !errors.As(err, &answer) {
+		return markerUnknownError{err}
+	}
 	return err
 }
+
+// markerUnknownError is what came in place of libvirt's answer: the marker may have been made, or may
+// be a moment later, and others may use the base.
+type markerUnknownError struct{ error }
+
+func (e markerUnknownError) Unwrap() error { return e.error }
 
 // isUnreadable recognises qemu-img's failure to open an image, whose bytes have been verified.
 func isUnreadable(err error) bool {
@@ -248,18 +270,31 @@ func isUnreadable(err error) bool {
 
 // discard removes the volume of this attempt, over a connection of its own: the transfer's may be what
 // failed. What cannot be removed now is swept by the next transfer of the image.
-func (t *transfer) discard(ctx context.Context, vol volume) {
+func (t *transfer) discard(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.images.limits.cleanup)
 	defer cancel()
-	c, err := t.images.hosts.dedicated(ctx, t.host.Name)
-	if err == nil {
-		defer func() { _ = c.Close() }() // nothing depends on how it ends
-		err = c.StorageVolDelete(ctx, vol)
-	}
+	err := t.removeBase(ctx, name)
 	if err != nil && !isLibvirtError(err, libvirt.ErrNoStorageVol) {
 		logr.FromContextOrDiscard(ctx).V(1).Info("the volume of a failed image transfer is left; the next one removes it",
-			"host", t.host.Name, "volume", vol.Name, "problem", err.Error())
+			"host", t.host.Name, "volume", name, "problem", err.Error())
 	}
+}
+
+func (t *transfer) removeBase(ctx context.Context, name string) error {
+	c, err := t.images.hosts.dedicated(ctx, t.host.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing depends on how it ends
+	p, err := c.StoragePoolLookupByName(ctx, t.host.Pool)
+	if err != nil {
+		return err
+	}
+	vol, err := c.StorageVolLookupByName(ctx, p, name)
+	if err != nil {
+		return err
+	}
+	return c.StorageVolDelete(ctx, vol)
 }
 
 func (t *transfer) report(done, total uint64) {
