@@ -5,6 +5,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -195,6 +196,24 @@ func (w *world) nothingLeft() {
 	w.t.Helper()
 	if left, disks := w.backend.Instances(), w.backend.Disks(); len(left)+len(disks) > 0 {
 		w.t.Errorf("the backend still has the instances %v and the disks %v", left, disks)
+	}
+}
+
+// untilEvents waits until each reason was recorded, and fails when one was recorded more than once. The
+// recorder writes events on its own time, also after the object is gone.
+func (w *world) untilEvents(name string, reasons ...string) {
+	w.t.Helper()
+	got := map[string]int{}
+	w.poll(func() string { return fmt.Sprintf("the events %v are recorded: %v", reasons, got) }, func(ctx context.Context) bool {
+		if seen := w.events(ctx, name); ctx.Err() == nil {
+			got = seen
+		}
+		return !slices.ContainsFunc(reasons, func(reason string) bool { return got[reason] == 0 })
+	})
+	for _, reason := range reasons {
+		if got[reason] != 1 {
+			w.t.Errorf("%s is one event: %v", reason, got)
+		}
 	}
 }
 
