@@ -52,6 +52,8 @@ const (
 	ReasonImageUnavailable       = "ImageUnavailable"
 	ReasonImageChecksumMismatch  = "ImageChecksumMismatch"
 	ReasonImageInvalid           = "ImageInvalid"
+	ReasonImageInUse             = "ImageInUse"
+	ReasonNoConsole              = "NoConsole"
 )
 
 // Error is the typed error of every provider call. Its text never holds a secret. It matches its own

@@ -2,14 +2,15 @@ package provider
 
 import (
 	"context"
+	"io"
 
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// As finds an optional interface of p: Checker, Identifier, Watcher, Renderer, Closer, Guarder
-// or MACAddresser. It looks
-// through the decorator of Registry.New, and what it returns is decorated too. A type assertion on a
-// decorated provider finds none, so that one cannot be found that is not there.
+// As finds an optional interface of p: Checker, Identifier, Watcher, Renderer, Closer, Guarder,
+// MACAddresser, ImageKeeper, Consoler, GuestReporter or Diagnoser. It looks through the decorator of
+// Registry.New, and what it returns is decorated too. A type assertion on a decorated provider finds
+// none, so that one cannot be found that is not there.
 func As[T any](p Provider) (T, bool) {
 	decorated, ok := p.(*instrumented)
 	if !ok {
@@ -36,6 +37,10 @@ var _ interface {
 	Closer
 	Guarder
 	MACAddresser
+	ImageKeeper
+	Consoler
+	GuestReporter
+	Diagnoser
 } = optional{}
 
 // Check has a span like the four methods.
@@ -77,3 +82,35 @@ func (o optional) GuardedDestinations(p Placement) ([]string, error) {
 }
 
 func (o optional) MACFor(req CreateRequest) string { return o.inner.(MACAddresser).MACFor(req) }
+
+func (o optional) Images(ctx context.Context, zone string) ([]BaseImage, error) {
+	ctx, span := o.start(ctx, "images", attribute.String(attrZone, zone))
+	images, err := o.inner.(ImageKeeper).Images(ctx, zone)
+	return images, o.end(span, err)
+}
+
+func (o optional) RemoveImage(ctx context.Context, zone, name string) error {
+	ctx, span := o.start(ctx, "remove-image", attribute.String(attrZone, zone), attribute.String(attrImage, name))
+	return o.end(span, o.inner.(ImageKeeper).RemoveImage(ctx, zone, name))
+}
+
+func (o optional) ReadConsole(ctx context.Context, id string, from int64, w io.Writer) (int64, error) {
+	ctx, span := o.start(ctx, "console", attribute.String(attrInstanceID, id))
+	next, err := o.inner.(Consoler).ReadConsole(ctx, id, from, w)
+	return next, o.end(span, err)
+}
+
+func (o optional) GuestReport(ctx context.Context, id string) (GuestReport, error) {
+	ctx, span := o.start(ctx, "guest-report", attribute.String(attrInstanceID, id))
+	report, err := o.inner.(GuestReporter).GuestReport(ctx, id)
+	if err == nil {
+		span.SetAttributes(attribute.String(attrState, string(report.State)))
+	}
+	return report, o.end(span, err)
+}
+
+func (o optional) Diagnose(ctx context.Context, zone string) ([]Finding, error) {
+	ctx, span := o.start(ctx, "diagnose", attribute.String(attrZone, zone))
+	findings, err := o.inner.(Diagnoser).Diagnose(ctx, zone)
+	return findings, o.end(span, err)
+}

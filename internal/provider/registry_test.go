@@ -58,6 +58,24 @@ func (p full) Render(provider.CreateRequest) ([]provider.Document, error) { retu
 
 func (p full) Close() error { return p.err }
 
+func (p full) Images(ctx context.Context, _ string) ([]provider.BaseImage, error) {
+	return nil, p.backendCall(ctx)
+}
+
+func (p full) RemoveImage(ctx context.Context, _, _ string) error { return p.backendCall(ctx) }
+
+func (p full) ReadConsole(ctx context.Context, _ string, _ int64, _ io.Writer) (int64, error) {
+	return 0, p.backendCall(ctx)
+}
+
+func (p full) GuestReport(ctx context.Context, _ string) (provider.GuestReport, error) {
+	return provider.GuestReport{State: provider.GuestDone}, p.backendCall(ctx)
+}
+
+func (p full) Diagnose(ctx context.Context, _ string) ([]provider.Finding, error) {
+	return nil, p.backendCall(ctx)
+}
+
 func (p full) GuardedDestinations(provider.Placement) ([]string, error) {
 	return []string{"192.0.2.1"}, p.err
 }
@@ -153,6 +171,46 @@ var calls = map[string]struct {
 		},
 		map[string]string{"hosts": "2", "hosts.not_ready": "1"}, nil,
 	},
+	"images": {
+		func(ctx context.Context, p provider.Provider) error {
+			k, _ := provider.As[provider.ImageKeeper](p)
+			_, err := k.Images(ctx, "beelink")
+			return err
+		},
+		map[string]string{"provider.zone": "beelink"}, map[string]string{"provider.zone": "beelink"},
+	},
+	"remove-image": {
+		func(ctx context.Context, p provider.Provider) error {
+			k, _ := provider.As[provider.ImageKeeper](p)
+			return k.RemoveImage(ctx, "beelink", "base")
+		},
+		map[string]string{"provider.zone": "beelink", "provider.image": "base"},
+		map[string]string{"provider.zone": "beelink", "provider.image": "base"},
+	},
+	"console": {
+		func(ctx context.Context, p provider.Provider) error {
+			c, _ := provider.As[provider.Consoler](p)
+			_, err := c.ReadConsole(ctx, "i", 0, io.Discard)
+			return err
+		},
+		map[string]string{"instance.id": "i"}, map[string]string{"instance.id": "i"},
+	},
+	"guest-report": {
+		func(ctx context.Context, p provider.Provider) error {
+			g, _ := provider.As[provider.GuestReporter](p)
+			_, err := g.GuestReport(ctx, "i")
+			return err
+		},
+		map[string]string{"instance.id": "i", "instance.state": "Done"}, map[string]string{"instance.id": "i"},
+	},
+	"diagnose": {
+		func(ctx context.Context, p provider.Provider) error {
+			d, _ := provider.As[provider.Diagnoser](p)
+			_, err := d.Diagnose(ctx, "beelink")
+			return err
+		},
+		map[string]string{"provider.zone": "beelink"}, map[string]string{"provider.zone": "beelink"},
+	},
 }
 
 // record runs fn under a span that is recorded, and gives the spans below it.
@@ -244,7 +302,11 @@ func TestInstrumented_namesAnErrorOnce(t *testing.T) {
 }
 
 func TestAs_findsExactlyWhatIsThere(t *testing.T) {
-	type found struct{ Checker, Identifier, Watcher, Renderer, Closer, Guarder bool }
+	type found struct {
+		Checker, Identifier, Watcher, Renderer, Closer, Guarder bool
+		ImageKeeper, Consoler, GuestReporter, Diagnoser         bool
+	}
+	all := found{true, true, true, true, true, true, true, true, true, true}
 	look := func(p provider.Provider) found {
 		var f found
 		_, f.Checker = provider.As[provider.Checker](p)
@@ -253,6 +315,10 @@ func TestAs_findsExactlyWhatIsThere(t *testing.T) {
 		_, f.Renderer = provider.As[provider.Renderer](p)
 		_, f.Closer = provider.As[provider.Closer](p)
 		_, f.Guarder = provider.As[provider.Guarder](p)
+		_, f.ImageKeeper = provider.As[provider.ImageKeeper](p)
+		_, f.Consoler = provider.As[provider.Consoler](p)
+		_, f.GuestReporter = provider.As[provider.GuestReporter](p)
+		_, f.Diagnoser = provider.As[provider.Diagnoser](p)
 		return f
 	}
 	cases := map[string]struct {
@@ -261,9 +327,9 @@ func TestAs_findsExactlyWhatIsThere(t *testing.T) {
 		want   found
 	}{
 		"none":             {"nothing that is not there", build(t, plain{}), found{}},
-		"all":              {"everything that is there", build(t, full{}), found{true, true, true, true, true, true}},
+		"all":              {"everything that is there", build(t, full{}), all},
 		"one":              {"one does not bring the others", build(t, checkerOnly{Checker: full{}}), found{Checker: true}},
-		"not instrumented": {"a bare provider works too", full{}, found{true, true, true, true, true, true}},
+		"not instrumented": {"a bare provider works too", full{}, all},
 		"bare and plain":   {"nothing that is not there", plain{}, found{}},
 	}
 	for name, tc := range cases {
@@ -305,6 +371,30 @@ func TestAs_optionalCallsNameTheirErrors(t *testing.T) {
 		"GuardedDestinations": func() error {
 			g, _ := provider.As[provider.Guarder](p)
 			_, err := g.GuardedDestinations(provider.Placement{})
+			return err
+		},
+		"Images": func() error {
+			k, _ := provider.As[provider.ImageKeeper](p)
+			_, err := k.Images(t.Context(), "x")
+			return err
+		},
+		"RemoveImage": func() error {
+			k, _ := provider.As[provider.ImageKeeper](p)
+			return k.RemoveImage(t.Context(), "x", "base")
+		},
+		"ReadConsole": func() error {
+			c, _ := provider.As[provider.Consoler](p)
+			_, err := c.ReadConsole(t.Context(), "i", 0, io.Discard)
+			return err
+		},
+		"GuestReport": func() error {
+			g, _ := provider.As[provider.GuestReporter](p)
+			_, err := g.GuestReport(t.Context(), "i")
+			return err
+		},
+		"Diagnose": func() error {
+			d, _ := provider.As[provider.Diagnoser](p)
+			_, err := d.Diagnose(t.Context(), "x")
 			return err
 		},
 	}
