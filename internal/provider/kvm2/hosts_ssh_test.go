@@ -85,11 +85,10 @@ func TestHosts_lossOfPowerIsNoticedAndMended(t *testing.T) {
 	}
 }
 
-// TestHosts_thirtyCallersAgainstThrottling: an sshd that drops all but two logins at a time serves all.
-// One may still be ending on its side when the next begins.
+// TestHosts_thirtyCallersAgainstThrottling: an sshd that drops all but one login at a time serves all.
 func TestHosts_thirtyCallersAgainstThrottling(t *testing.T) {
 	peer := newRPCPeer().on(procConnectGetHostname, func(r *rpcRequest) { r.reply(xdr("kvm")) })
-	h := startHost(t, &sshServer{forward: forwardTo(peer), maxStartups: 2})
+	h := startHost(t, &sshServer{forward: forwardTo(peer), maxStartups: 1})
 	hs := h.hosts(t)
 	var callers sync.WaitGroup
 	for range 30 {

@@ -188,8 +188,15 @@ func (s *sshServer) serve(c net.Conn) {
 		s.startups.Add(-1)
 		return
 	}
+	// A login is over before the client learns that it succeeded: it may begin the next one at once.
+	ended := sync.OnceFunc(func() { s.startups.Add(-1) })
+	config.AuthLogCallback = func(_ ssh.ConnMetadata, _ string, err error) {
+		if err == nil {
+			ended()
+		}
+	}
 	conn, channels, requests, err := ssh.NewServerConn(c, config)
-	s.startups.Add(-1)
+	ended()
 	if err != nil {
 		return
 	}
