@@ -147,6 +147,10 @@ func (p *Provider) undo(ctx context.Context, c conn, plan plan) error {
 			return err
 		}
 	}
+	pl, defined, err := poolToClean(ctx, c, plan.host.Pool, plan.req.Name)
+	if err != nil || !defined {
+		return err
+	}
 	// Not all of these need be this call's: one that it met and that a domain uses stays.
-	return p.removeVolumes(ctx, c, plan.host, plan.req.Name, false)
+	return p.removeVolumes(ctx, c, pl, plan.req.Name, false)
 }

@@ -16,7 +16,7 @@ type diskPaths struct {
 
 // makeVolumes makes the base image, where it is not there yet, the overlay and the seed.
 func (p *Provider) makeVolumes(ctx context.Context, c conn, plan plan) (diskPaths, error) {
-	_, base, err := p.images.ensure(ctx, c, plan.host, plan.image, plan.diskBytes())
+	_, base, err := p.images.ensure(ctx, c, plan.host, plan.image, imageUser{instance: plan.req.Name, diskBytes: plan.diskBytes()})
 	if err != nil {
 		return diskPaths{}, err
 	}

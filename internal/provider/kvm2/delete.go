@@ -44,5 +44,12 @@ func (p *Provider) delete(ctx context.Context, host provider.KVMHost, name strin
 	if err != nil {
 		return err
 	}
-	return p.removeVolumes(ctx, c, host, name, stood)
+	pl, defined, err := poolToClean(ctx, c, host.Pool, name)
+	if err != nil || !defined {
+		return err
+	}
+	if err := p.removeVolumes(ctx, c, pl, name, stood); err != nil {
+		return err
+	}
+	return p.images.removeAbandoned(ctx, c, pl, name)
 }

@@ -284,10 +284,10 @@ func TestDelete_volumeOfARenamedDomainIsLeftAlone(t *testing.T) {
 func TestDelete_failedStepIsAnError(t *testing.T) {
 	clean := created(t)
 	clean.mustDelete(t)
-	for _, call := range clean.host.recorded() {
-		t.Run(fmt.Sprint(call), func(t *testing.T) {
+	for k, call := range clean.host.recorded() {
+		t.Run(fmt.Sprint(k+1, call), func(t *testing.T) {
 			r := created(t)
-			r.host.arm(fault{method: call.Method, arg: call.Arg, err: virErr(libvirt.ErrInternalError, "no")})
+			r.host.arm(fault{nth: k + 1, err: virErr(libvirt.ErrInternalError, "no")})
 			if err := r.Delete(t.Context(), testID); !errors.Is(err, provider.ErrTransient) {
 				t.Errorf("delete gives %v although %v fails, want Transient", err, call)
 			}

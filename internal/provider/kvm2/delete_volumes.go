@@ -13,26 +13,30 @@ import (
 // removeVolumes removes the two volumes that belong to the name, found by their whole names and never
 // by a prefix or a backing chain, so that bases, markers and other instances' volumes stay.
 //
-// A pool that libvirt does not know has no volumes to remove. One that is known and not active still
-// has its files: that is ErrTransient, PoolNotActive, and the next Delete goes on when it is active.
-//
 // stood says that the domain was there and was removed. Where it was not, it may have been renamed, so
 // a volume goes only if no domain has it as a disk.
-func (p *Provider) removeVolumes(ctx context.Context, c backend, host provider.KVMHost, name string, stood bool) error {
-	pl, err := c.StoragePoolLookupByName(ctx, host.Pool)
-	if isLibvirtError(err, libvirt.ErrNoStoragePool) {
-		logr.FromContextOrDiscard(ctx).V(1).Info("the pool is not defined, so it has no volumes to remove", "pool", host.Pool, "instance", name)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look up pool %s: %w", host.Pool, err)
-	}
+func (p *Provider) removeVolumes(ctx context.Context, c backend, pl pool, name string, stood bool) error {
 	for _, vol := range []string{overlayName(name), seedName(name)} {
 		if err := p.removeVolume(ctx, c, pl, name, vol, stood); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// poolToClean gives the pool that holds an instance's volumes. A pool that libvirt does not know has none
+// to remove. One that is known and not active still has its files: the calls that follow say so, with
+// ErrTransient, PoolNotActive, and the next Delete goes on when it is active.
+func poolToClean(ctx context.Context, c backend, name, instance string) (pl pool, defined bool, err error) {
+	pl, err = c.StoragePoolLookupByName(ctx, name)
+	if isLibvirtError(err, libvirt.ErrNoStoragePool) {
+		logr.FromContextOrDiscard(ctx).V(1).Info("the pool is not defined, so it has no volumes to remove", "pool", name, "instance", instance)
+		return pool{}, false, nil
+	}
+	if err != nil {
+		return pool{}, false, fmt.Errorf("look up pool %s: %w", name, err)
+	}
+	return pl, true, nil
 }
 
 // removeVolume makes sure once more, immediately before, that nothing stands under the name.

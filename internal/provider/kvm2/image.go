@@ -19,7 +19,7 @@ type imageLimits struct {
 	// poll is the time between two looks at another process's transfer, quiet how long that may show
 	// no progress before it counts as dead.
 	poll, quiet time.Duration
-	// cleanup is for removing what a failed transfer left.
+	// cleanup is for removing what a failed or cancelled transfer left.
 	cleanup time.Duration
 }
 
@@ -66,16 +66,22 @@ type published struct {
 // transfer goes on as long as another caller waits for it. Errors are of a class, never ErrNotFound.
 //
 // ErrPermanent: the image is not there, is not what its sha256 says, is no image of its format, or
-// holds a larger disk than diskBytes. ErrQuotaExceeded: the pool has no room for image and disk.
-func (i *images) ensure(ctx context.Context, c backend, host provider.KVMHost, img provider.KVMImage, diskBytes uint64) (volume, string, error) {
-	base, err := i.find(ctx, c, host, img, diskBytes)
+// holds a larger disk than the user wants. ErrQuotaExceeded: the pool has no room for image and disk.
+func (i *images) ensure(ctx context.Context, c backend, host provider.KVMHost, img provider.KVMImage, user imageUser) (volume, string, error) {
+	base, err := i.find(ctx, c, host, img, user)
 	if err != nil {
 		return volume{}, "", classifyInCreate("", fmt.Errorf("image %s: %w", shownURL(img.URL), err))
 	}
 	return base.volume, base.path, nil
 }
 
-func (i *images) find(ctx context.Context, c backend, host provider.KVMHost, img provider.KVMImage, diskBytes uint64) (published, error) {
+// imageUser is what an image is wanted for.
+type imageUser struct {
+	instance  string // its name
+	diskBytes uint64 // the size of its disk
+}
+
+func (i *images) find(ctx context.Context, c backend, host provider.KVMHost, img provider.KVMImage, user imageUser) (published, error) {
 	key, err := keyOf(img)
 	if err != nil {
 		return published{}, err
@@ -87,7 +93,7 @@ func (i *images) find(ctx context.Context, c backend, host provider.KVMHost, img
 	base, err := findPublished(ctx, c, p, key)
 	if errors.Is(err, errUnpublished) {
 		id := flightID{host: host.Name, pool: host.Pool, key: key}
-		base, err = i.flights.do(ctx, id, diskBytes, func(ctx context.Context, f *flight) (published, error) {
+		base, err = i.flights.do(ctx, id, user, func(ctx context.Context, f *flight) (published, error) {
 			return i.transfer(ctx, &transfer{images: i, host: host, image: img, key: key, flight: f})
 		})
 	}
@@ -101,10 +107,10 @@ func (i *images) find(ctx context.Context, c backend, host provider.KVMHost, img
 	if base.format != img.Format {
 		return published{}, invalidImage("is %s, and the configuration says %s", clip(base.format), img.Format)
 	}
-	if err := checkFits(base.virtualSize, diskBytes); err != nil {
+	if err := checkFits(base.virtualSize, user.diskBytes); err != nil {
 		return published{}, err
 	}
-	return base, checkPoolSpace(ctx, c, p, 0, diskBytes)
+	return base, checkPoolSpace(ctx, c, p, 0, user.diskBytes)
 }
 
 // errUnpublished: no marker, or one whose base is gone.

@@ -56,7 +56,7 @@ func cacheImage(t *testing.T, h *fakeHost, img provider.KVMImage, content []byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := key.newBase(img.Format)
+	base := key.newBase(testName, img.Format)
 	h.addVolume(provider.DefaultPool, base, content)
 	var path string
 	h.withPool(provider.DefaultPool, func(p *fakePool) { path = p.pathOf(base) })

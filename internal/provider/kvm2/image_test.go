@@ -566,7 +566,7 @@ func TestEnsureImage_refusesADiskSmallerThanTheImage(t *testing.T) {
 	r := newImageRig(t, h)
 	for name, prepare := range map[string]func(){"before the transfer": func() {}, "cached": func() { r.mustGet(t, img) }} {
 		prepare()
-		_, _, err := r.ensure(t.Context(), r.ctl, r.conf, img, testVirtualSize-1)
+		_, _, err := r.ensure(t.Context(), r.ctl, r.conf, img, imageUser{instance: testName, diskBytes: testVirtualSize - 1})
 		wantImageErr(t, err, provider.ErrPermanent, provider.ReasonImageInvalid, "choose at least 2")
 		if t.Failed() {
 			t.Fatalf("%s: it was not refused", name)
@@ -761,7 +761,7 @@ func TestEnsureImage_downloadSpanUnderTheCallers(t *testing.T) {
 // killed leaves what a process leaves that was killed in the middle of a transfer.
 func killed(t *testing.T, h *fakeHost, img provider.KVMImage, content []byte) string {
 	t.Helper()
-	base := keyFor(t, img).newBase(img.Format)
+	base := keyFor(t, img).newBase(testName, img.Format)
 	h.addVolume(provider.DefaultPool, base, content)
 	return base
 }

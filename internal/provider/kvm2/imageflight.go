@@ -27,6 +27,9 @@ type flights struct {
 // flight is one transfer. It outlives the caller who began it as long as another waits for it, and is
 // cancelled when the last one leaves.
 type flight struct {
+	// instance is the name of the one whose Create began it.
+	instance string
+
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it is over; result and err are set then
 	result published
@@ -34,13 +37,15 @@ type flight struct {
 
 	mu      sync.Mutex
 	callers map[*caller]struct{}
-	left    bool // the last caller left: nobody can join any more
+	left    bool   // the last caller left: nobody can join any more
+	base    string // the volume that it writes to; "" before there is one
 }
 
 // caller is one who waits: ctx carries where to report to.
 type caller struct {
-	ctx       context.Context //nolint:containedctx // it ends when the caller leaves
-	diskBytes uint64
+	imageUser
+
+	ctx context.Context //nolint:containedctx // it ends when the caller leaves
 }
 
 func newFlights(limit time.Duration) *flights {
@@ -48,8 +53,8 @@ func newFlights(limit time.Duration) *flights {
 }
 
 // do runs fly, or waits for the one that runs, and returns within a moment of ctx's end.
-func (fs *flights) do(ctx context.Context, id flightID, diskBytes uint64, fly func(context.Context, *flight) (published, error)) (published, error) {
-	me := &caller{ctx: ctx, diskBytes: diskBytes}
+func (fs *flights) do(ctx context.Context, id flightID, user imageUser, fly func(context.Context, *flight) (published, error)) (published, error) {
+	me := &caller{ctx: ctx, imageUser: user}
 	for {
 		f, err := fs.find(me, id, fly) //nolint:contextcheck // me carries ctx; a flight outlives each of its callers
 		if err != nil {
@@ -84,7 +89,7 @@ func (fs *flights) find(c *caller, id flightID, fly func(context.Context, *fligh
 	}
 	// The first caller's span and logger are the transfer's; its end is not.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), fs.limit)
-	f := &flight{cancel: cancel, done: make(chan struct{}), callers: map[*caller]struct{}{c: {}}}
+	f := &flight{instance: c.instance, cancel: cancel, done: make(chan struct{}), callers: map[*caller]struct{}{c: {}}}
 	fs.flying[id] = f
 	fs.tasks.Go(func() {
 		defer cancel()
@@ -136,6 +141,28 @@ func (f *flight) report(p provider.Progress) {
 	for c := range f.callers {
 		provider.Report(c.ctx, p)
 	}
+}
+
+// writes notes the volume that the flight is about to make, which no Delete may take for a dead one's.
+func (f *flight) writes(base string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.base = base
+}
+
+// writing reports whether a flight of this process is at a volume.
+func (fs *flights) writing(base string) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.flying {
+		f.mu.Lock()
+		found := f.base == base
+		f.mu.Unlock()
+		if found {
+			return true
+		}
+	}
+	return false
 }
 
 // largestDisk is the largest disk that a caller wants to make of the image.

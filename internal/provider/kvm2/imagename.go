@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"net/url"
 	"regexp"
-	"strings"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
@@ -18,8 +17,9 @@ import (
 //
 // The key is the image's sha256, or that of its URL where the checksum is skipped. The attempt is new
 // for each transfer, so two transfers never write to one volume, and a volume that was published is
-// never written to again. The key alone is longer than an instance's name can be, so no instance's
-// volume has such a name.
+// never written to again. It begins with a hash of the instance whose Create began the transfer, so that
+// a Delete of that instance finds what a killed process left. The key alone is longer than an instance's
+// name can be, so no instance's volume has such a name.
 const (
 	basePrefix   = "kvm2-base-"
 	markerSuffix = ".ok"
@@ -47,20 +47,41 @@ func keyOf(img provider.KVMImage) (imageKey, error) {
 // marker is the name of the volume that publishes a base of the key.
 func (k imageKey) marker() string { return basePrefix + string(k) + markerSuffix }
 
-// newBase gives the name of a base that nobody has used before.
-func (k imageKey) newBase(format string) string {
+// newBase gives the name of a base that nobody has used before, for a transfer that instance began.
+func (k imageKey) newBase(instance, format string) string {
 	var attempt [4]byte
 	_, _ = rand.Read(attempt[:]) // never fails
-	return basePrefix + string(k) + "-" + hex.EncodeToString(attempt[:]) + "." + format
+	return basePrefix + string(k) + "-" + attemptTag(instance) + hex.EncodeToString(attempt[:]) + "." + format
 }
 
 // isBase reports whether name is that of a base of the key, by whatever attempt.
 func (k imageKey) isBase(name string) bool {
-	rest, ok := strings.CutPrefix(name, basePrefix+string(k)+"-")
-	return ok && attemptPattern.MatchString(rest)
+	base, ok := parseBase(name)
+	return ok && base.key == k
 }
 
-var attemptPattern = regexp.MustCompile(`^[0-9a-f]{8}\.(qcow2|raw)$`)
+// baseName is what the name of a base says.
+type baseName struct {
+	key imageKey
+	tag string // attemptTag of the instance whose Create began the transfer
+}
+
+var basePattern = regexp.MustCompile(`^` + basePrefix + `((?:url-)?[0-9a-f]{64})-([0-9a-f]{16})[0-9a-f]{8}\.(?:qcow2|raw)$`)
+
+// parseBase tells a base, by its whole name, from everything else in a pool.
+func parseBase(name string) (base baseName, ok bool) {
+	parts := basePattern.FindStringSubmatch(name)
+	if parts == nil {
+		return baseName{}, false
+	}
+	return baseName{key: imageKey(parts[1]), tag: parts[2]}, true
+}
+
+// attemptTag is how an attempt's name says which instance it was begun for.
+func attemptTag(instance string) string {
+	sum := sha256.Sum256([]byte(instance))
+	return hex.EncodeToString(sum[:8])
+}
 
 // withoutUser gives a URL without the credentials in it, which must not decide about names.
 func withoutUser(raw string) string {

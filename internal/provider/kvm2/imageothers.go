@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -85,7 +84,7 @@ func (t *transfer) reportOthers(attempts map[string]growth) {
 // sweep removes the bases of the key that no marker vouches for, but keep, and gives their number. It is
 // not what the caller came for, so a failure is logged, and the next transfer of the image sweeps again.
 func (t *transfer) sweep(ctx context.Context, c conn, p pool, keep string) int {
-	removed, err := t.removeDead(ctx, c, p, keep)
+	removed, err := removeUnpublished(ctx, c, p, func(name string) bool { return t.key.isBase(name) && name != keep })
 	log := logr.FromContextOrDiscard(ctx).WithValues("host", t.host.Name, "pool", p.Name)
 	if err != nil {
 		log.V(1).Info("what an interrupted image transfer left is still there", "problem", err.Error())
@@ -94,57 +93,4 @@ func (t *transfer) sweep(ctx context.Context, c conn, p pool, keep string) int {
 		log.V(1).Info("removed what an interrupted image transfer left", "volumes", removed)
 	}
 	return removed
-}
-
-// removeDead spares a base that a volume of the pool stands on: the marker's, and one whose marker was
-// lost, which somebody's disk needs.
-func (t *transfer) removeDead(ctx context.Context, c conn, p pool, keep string) (removed int, err error) {
-	all, err := c.StoragePoolListAllVolumes(ctx, p)
-	if err != nil {
-		return 0, fmt.Errorf("list the volumes of pool %s: %w", p.Name, err)
-	}
-	dead := slices.DeleteFunc(slices.Clone(all), func(v volume) bool { return !t.key.isBase(v.Name) || v.Name == keep })
-	if len(dead) == 0 {
-		return 0, nil
-	}
-	used, err := backingPaths(ctx, c, all)
-	if err != nil {
-		return 0, err
-	}
-	for _, vol := range dead {
-		if used[vol.Key] || t.mayBePublished(ctx, c, p, vol) {
-			continue
-		}
-		if err := c.StorageVolDelete(ctx, vol); err != nil && !isLibvirtError(err, libvirt.ErrNoStorageVol) {
-			return removed, fmt.Errorf("remove volume %s: %w", vol.Name, err)
-		}
-		removed++
-	}
-	return removed, nil
-}
-
-// mayBePublished reads the marker once more: its maker may have been slow, not dead.
-func (t *transfer) mayBePublished(ctx context.Context, c conn, p pool, vol volume) bool {
-	base, err := findPublished(ctx, c, p, t.key)
-	if err != nil {
-		return !errors.Is(err, errUnpublished)
-	}
-	return base.path == vol.Key
-}
-
-// backingPaths gives the files that the volumes stand on. A volume that cannot be read is an error: it
-// may stand on any.
-func backingPaths(ctx context.Context, c backend, all []volume) (map[string]bool, error) {
-	used := map[string]bool{}
-	for _, vol := range all {
-		info, err := readVolume(ctx, c, vol)
-		if isLibvirtError(err, libvirt.ErrNoStorageVol) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read volume %s: %w", vol.Name, err)
-		}
-		used[info.BackingPath] = true
-	}
-	return used, nil
 }

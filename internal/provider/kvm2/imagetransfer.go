@@ -97,7 +97,8 @@ func (t *transfer) download(ctx context.Context, c conn, p pool) (base published
 	if err := t.makeRoom(ctx, c, p, d.length, disk); err != nil {
 		return published{}, err
 	}
-	name := t.key.newBase(t.image.Format)
+	name := t.key.newBase(t.flight.instance, t.image.Format)
+	t.flight.writes(name)
 	base, err = t.fill(ctx, c, p, name, body, virtualSize)
 	var offered markerUnknownError
 	switch {
@@ -268,33 +269,21 @@ func isUnreadable(err error) bool {
 		provider.ReasonOf(classify("", err)) == provider.ReasonBackendError
 }
 
-// discard removes the volume of this attempt, over a connection of its own: the transfer's may be what
-// failed. What cannot be removed now is swept by the next transfer of the image.
+// discard removes the volume of this attempt, also when the transfer was cancelled: on a context of its
+// own, with a limit, and over the control connection, as the transfer's own may be what failed. That is
+// one call and no login, which is what Close has time for. What cannot be removed now is removed by the
+// Delete of the instance or by the next transfer of the image.
 func (t *transfer) discard(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.images.limits.cleanup)
 	defer cancel()
-	err := t.removeBase(ctx, name)
+	c, err := t.images.hosts.control(ctx, t.host.Name)
+	if err == nil {
+		err = c.StorageVolDelete(ctx, volume{Pool: t.host.Pool, Name: name})
+	}
 	if err != nil && !isLibvirtError(err, libvirt.ErrNoStorageVol) {
-		logr.FromContextOrDiscard(ctx).V(1).Info("the volume of a failed image transfer is left; the next one removes it",
+		logr.FromContextOrDiscard(ctx).V(1).Info("the volume of a failed image transfer is left; deleting the instance or the next transfer removes it",
 			"host", t.host.Name, "volume", name, "problem", err.Error())
 	}
-}
-
-func (t *transfer) removeBase(ctx context.Context, name string) error {
-	c, err := t.images.hosts.dedicated(ctx, t.host.Name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // nothing depends on how it ends
-	p, err := c.StoragePoolLookupByName(ctx, t.host.Pool)
-	if err != nil {
-		return err
-	}
-	vol, err := c.StorageVolLookupByName(ctx, p, name)
-	if err != nil {
-		return err
-	}
-	return c.StorageVolDelete(ctx, vol)
 }
 
 func (t *transfer) report(done, total uint64) {

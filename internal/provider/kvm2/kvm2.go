@@ -81,7 +81,7 @@ func warnUnreadable(log logr.Logger, config *provider.KVMConfig) {
 }
 
 // closeGrace is how long transfers may take to remove what they have written, before their
-// connections are cut. What is left is swept by the next transfer of the image.
+// connections are cut. What is left then is removed by the delete of the instance.
 const closeGrace = 500 * time.Millisecond
 
 // Close ends every transfer and connection. No other method is called afterwards.

@@ -117,7 +117,7 @@ func shared(h *fakeHost) []string {
 	return out
 }
 
-var attemptInName = regexp.MustCompile(`-[0-9a-f]{8}\.qcow2$`)
+var attemptInName = regexp.MustCompile(`-[0-9a-f]{24}\.qcow2$`)
 
 // bothVolumes are what an instance has in the pool.
 func bothVolumes() []string { return []string{seedName(testName), overlayName(testName)} }
