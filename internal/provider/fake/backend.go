@@ -19,6 +19,7 @@ type Backend struct {
 	mu        sync.Mutex
 	instances map[place]*instance
 	disks     map[place]bool
+	bases     map[base]bool
 	broken    map[string]error // by zone
 	limits    map[string]int   // by zone
 	held      bool             // addresses
@@ -27,17 +28,26 @@ type Backend struct {
 	uids      map[string][]string // by name, every one that it was used with
 	scripts   map[Call]*script
 	watchers  map[chan string]bool
+	through   Interceptor
 }
+
+// base is an image that a zone has got for its instances, and keeps.
+type base struct{ zone, image string }
 
 // instance as the backend keeps it.
 type instance struct {
 	mark       *mark // nil: unmarked
 	unreadable bool  // the mark
-	running    bool
+	state      string
 	addresses  []string
 	placement  provider.Placement
 	cloudInit  provider.Secret
 }
+
+// stateRunning is the state of an instance that runs. Every other one, known or not, is one that does not.
+const stateRunning = "running"
+
+func (i *instance) running() bool { return i.state == stateRunning }
 
 // mark is what makes an instance somebody's.
 type mark struct {
@@ -48,7 +58,7 @@ type mark struct {
 // NewBackend makes an empty one in which every zone exists.
 func NewBackend() *Backend {
 	return &Backend{
-		instances: map[place]*instance{}, disks: map[place]bool{}, broken: map[string]error{}, limits: map[string]int{},
+		instances: map[place]*instance{}, disks: map[place]bool{}, bases: map[base]bool{}, broken: map[string]error{}, limits: map[string]int{},
 		made: map[place]int{}, uids: map[string][]string{}, scripts: map[Call]*script{}, watchers: map[chan string]bool{},
 	}
 }
@@ -67,15 +77,28 @@ func (b *Backend) call(ctx context.Context, call Call, zone string, effect func(
 		return fmt.Errorf("zone %s: %s: %w", zone, call, err)
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := b.broken[zone]; err != nil {
-		return fmt.Errorf("zone %s: %w", zone, err)
+	through := b.through
+	b.mu.Unlock()
+	whole := func() error { return b.take(zone, effect) }
+	if through == nil {
+		err = whole()
+	} else {
+		err = through(ctx, call, zone, whole)
 	}
-	err = effect()
 	if lost != nil {
 		return fmt.Errorf("zone %s: %s: %w", zone, call, lost)
 	}
 	return err
+}
+
+// take makes a call take effect, unless the zone is broken.
+func (b *Backend) take(zone string, effect func() error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.broken[zone]; err != nil {
+		return fmt.Errorf("zone %s: %w", zone, err)
+	}
+	return effect()
 }
 
 // lookUp gives a copy of what stands at the place, or errAbsent.
@@ -91,13 +114,15 @@ func (b *Backend) lookUp(ctx context.Context, at place) (found instance, err err
 	return found, err
 }
 
-func (b *Backend) makeDisk(ctx context.Context, at place) error {
+// makeDisk makes an instance's disk over the image, which the zone gets with the first one.
+func (b *Backend) makeDisk(ctx context.Context, at place, image string) error {
 	return b.call(ctx, MakeDisk, at.zone, func() error {
 		if limit, limited := b.limits[at.zone]; limited && b.count(at.zone) >= limit {
 			return provider.Errorf(provider.ErrQuotaExceeded, provider.ReasonQuotaExceeded,
 				"zone %s: there is room for %d instances, and one more is needed", at.zone, limit)
 		}
 		b.disks[at] = true
+		b.bases[base{at.zone, image}] = true
 		return nil
 	})
 }
@@ -140,7 +165,7 @@ func (b *Backend) complete(ctx context.Context, at place, uid, ref string) error
 
 func (b *Backend) start(ctx context.Context, at place) error {
 	return b.change(ctx, Start, at, func(inst *instance) {
-		inst.running = true
+		inst.state = stateRunning
 		if !b.held && len(inst.addresses) == 0 {
 			b.addresses++
 			inst.addresses = []string{fmt.Sprintf("198.18.%d.%d", b.addresses/250%250, b.addresses%250+1)}
@@ -149,7 +174,7 @@ func (b *Backend) start(ctx context.Context, at place) error {
 }
 
 func (b *Backend) stop(ctx context.Context, at place) error {
-	return b.change(ctx, StopInstance, at, func(inst *instance) { inst.running, inst.addresses = false, nil })
+	return b.change(ctx, StopInstance, at, func(inst *instance) { inst.state, inst.addresses = "off", nil })
 }
 
 func (b *Backend) undefine(ctx context.Context, at place) error {

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -51,10 +52,13 @@ func (b *Backend) room(zone string) string {
 
 // GuardedDestinations gives the address of the zone's hypervisor.
 func (p *Provider) GuardedDestinations(at provider.Placement) ([]string, error) {
-	for i, zone := range p.zones {
-		if zone == at.Zone {
-			return []string{"192.0.2." + strconv.Itoa(i+1)}, nil
-		}
+	if slices.Contains(p.zones, at.Zone) {
+		return []string{p.hypervisor(at.Zone)}, nil
 	}
 	return nil, provider.Wrap(p.name, provider.Errorf(provider.ErrPermanent, provider.ReasonUnknownZone, "there is no zone %q", at.Zone))
+}
+
+// hypervisor gives the address of a zone's host.
+func (p *Provider) hypervisor(zone string) string {
+	return "192.0.2." + strconv.Itoa(slices.Index(p.zones, zone)+1)
 }

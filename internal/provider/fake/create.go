@@ -70,14 +70,14 @@ func (p *Provider) ensure(ctx context.Context, at place, req provider.CreateRequ
 			return false, err
 		}
 	}
-	if found.running {
+	if found.running() {
 		return false, nil
 	}
 	return false, p.backend.start(ctx, at)
 }
 
 func (p *Provider) make(ctx context.Context, at place, req provider.CreateRequest) (made bool, err error) {
-	if err := p.backend.makeDisk(ctx, at); err != nil {
+	if err := p.backend.makeDisk(ctx, at, req.Placement.Image); err != nil {
 		return false, err
 	}
 	err = p.backend.define(ctx, at, instance{

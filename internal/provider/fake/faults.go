@@ -44,6 +44,17 @@ type fault struct {
 	lost bool // it takes effect all the same
 }
 
+// Interceptor stands before every call on the backend. effect makes the call take effect; what Interceptor returns
+// is how the call ends.
+type Interceptor func(ctx context.Context, call Call, zone string, effect func() error) error
+
+// Intercept puts an interceptor before the backend; nil takes it away.
+func (b *Backend) Intercept(through Interceptor) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.through = through
+}
+
 // Fail makes the next n calls end in err without any effect.
 func (b *Backend) Fail(call Call, n int, err error) { b.script(call, n, fault{err: err}) }
 

@@ -3,6 +3,8 @@ package fake
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"slices"
 	"time"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
@@ -52,7 +54,7 @@ func (p *Provider) ours(found instance) bool { return found.mark != nil && found
 func describe(at place, found instance) provider.Instance {
 	inst := provider.Instance{
 		ID: at.id(), Name: at.name, UID: found.mark.uid, Owner: found.mark.owner, Ref: found.mark.ref,
-		State: stateOf(found), Addresses: found.addresses, CreatedAt: found.mark.createdAt, Zone: at.zone,
+		State: stateOf(found), Addresses: usable(found.addresses), CreatedAt: found.mark.createdAt, Zone: at.zone,
 	}
 	if found.mark.uid != "" {
 		inst.MACs = []string{macOf(found.mark.uid)}
@@ -64,10 +66,18 @@ func stateOf(found instance) provider.State {
 	switch {
 	case found.mark.uid == "":
 		return provider.StateProvisioning
-	case !found.running:
+	case !found.running():
 		return provider.StateStopped
-	case len(found.addresses) == 0:
+	case len(usable(found.addresses)) == 0:
 		return provider.StateProvisioning
 	}
 	return provider.StateRunning
+}
+
+// usable leaves out the addresses that lead to no instance (R2.3.16).
+func usable(addresses []string) []string {
+	return slices.DeleteFunc(slices.Clone(addresses), func(text string) bool {
+		ip, err := netip.ParseAddr(text)
+		return err != nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified()
+	})
 }

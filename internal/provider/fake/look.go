@@ -28,7 +28,7 @@ func (b *Backend) Instances() []Sight {
 	for _, at := range places {
 		inst := b.instances[at].copy()
 		seen := Sight{
-			ID: at.id(), Name: at.name, Zone: at.zone, Marked: inst.mark != nil, Running: inst.running,
+			ID: at.id(), Name: at.name, Zone: at.zone, Marked: inst.mark != nil, Running: inst.running(),
 			Addresses: inst.addresses, Placement: inst.placement, CloudInit: inst.cloudInit,
 		}
 		if inst.mark != nil {

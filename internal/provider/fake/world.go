@@ -11,13 +11,28 @@ import (
 // which nothing stands is a mistake of the test, and panics.
 
 // Stop switches an instance off.
-func (b *Backend) Stop(id string) {
-	b.edit(id, func(inst *instance) { inst.running, inst.addresses = false, nil })
+func (b *Backend) Stop(id string) { b.SetState(id, "off") }
+
+// SetState puts an instance into a state of the backend's: "running", or any other, which are all states in which
+// it does not run.
+func (b *Backend) SetState(id, state string) {
+	b.edit(id, func(inst *instance) {
+		if inst.state = state; !inst.running() {
+			inst.addresses = nil
+		}
+	})
 }
 
 // Remove takes an instance away and leaves its disk.
 func (b *Backend) Remove(id string) {
 	b.edit(id, func(*instance) { delete(b.instances, mustParse(id)) })
+}
+
+// RemoveDisk takes an instance's disk away and leaves the instance.
+func (b *Backend) RemoveDisk(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.disks, mustParse(id))
 }
 
 // ForgetUID makes an instance half made: its mark stays without a UID.
@@ -55,7 +70,10 @@ func (b *Backend) Plant(what Planted) string {
 	if b.instances[at] != nil {
 		panic("fake: something stands at " + at.id())
 	}
-	inst := instance{running: !what.Stopped}
+	inst := instance{state: stateRunning}
+	if what.Stopped {
+		inst.state = "off"
+	}
 	if what.Owner != "" {
 		inst.mark = &mark{owner: what.Owner, uid: what.UID, ref: what.Ref, createdAt: what.CreatedAt}
 	}
