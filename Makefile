@@ -89,6 +89,10 @@ vet: ## go vet with every build tag.
 docs-check: ## Every link, path, target, test, flag and symbol that the documents name exists.
 	go run ./hack/docscheck
 
+.PHONY: contract-check
+contract-check: ## Every MUST of the contract's sections 2 and 8 has a case in the conformance suite.
+	go run ./hack/contractcheck
+
 .PHONY: generated-check
 generated-check: manifests generate ## Nothing generated is stale.
 	@changed=$$(git status --porcelain -- api config docs/api-reference.md); \
