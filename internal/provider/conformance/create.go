@@ -173,7 +173,9 @@ func createReturnsRunning(e *exam) {
 				e.need(e.remove(e.p, id) == nil, "delete failed")
 				return
 			}
-			e.discard(req)
+			id = e.create(req)
+			running(s.at() + ", and repeated")
+			e.need(e.remove(e.p, id) == nil, "delete failed")
 		})
 	}
 }

@@ -199,7 +199,8 @@ func (e *exam) settle(p *subject, req provider.CreateRequest) (id string, err er
 	return id, err
 }
 
-// remove repeats a Delete until it succeeds, or ends in what does not heal.
+// remove repeats a Delete until it succeeds, or ends in what does not heal. A NotFound is as good as nil here: that
+// Delete does not give it is R2.4.15.
 func (e *exam) remove(p *subject, id string) (err error) { return e.removeWith(e.ctx, p, id) }
 
 func (e *exam) removeWith(ctx context.Context, p *subject, id string) (err error) {
@@ -207,6 +208,9 @@ func (e *exam) removeWith(ctx context.Context, p *subject, id string) (err error
 	for n := 0; ; n++ {
 		err = p.Delete(ctx, id)
 		resumed := e.h.Axes["delete-return"] == "resumed" && time.Now().Before(limit)
+		if errors.Is(err, provider.ErrNotFound) {
+			return nil
+		}
 		if !errors.Is(err, provider.ErrTransient) || ctx.Err() != nil || (n >= repeats && !resumed) {
 			return err
 		}

@@ -25,9 +25,9 @@ func (e *exam) list() []provider.Instance {
 	return all
 }
 
-// mine leaves in a list what has one of the IDs.
-func mine(list []provider.Instance, ids []string) []provider.Instance {
-	return slices.DeleteFunc(slices.Clone(list), func(i provider.Instance) bool { return !slices.Contains(ids, i.ID) })
+// named leaves in a list what has one of the names.
+func named(list []provider.Instance, names ...string) []provider.Instance {
+	return slices.DeleteFunc(slices.Clone(list), func(i provider.Instance) bool { return !slices.Contains(names, i.Name) })
 }
 
 func listNothing(e *exam) {
@@ -45,29 +45,28 @@ func listOne(e *exam) {
 	id := e.create(req)
 	var list []provider.Instance
 	e.unchanged("R2.5.11", "ListByTag", func() { list = e.list() })
-	found := mine(list, []string{id})
-	e.must("R2.5.8", len(found) > 0, "ListByTag gives the IDs %q, want %s among them", idsOf(list), id)
+	found := named(list, req.Name)
+	e.must("R2.5.8", slices.Contains(idsOf(found), id), "ListByTag gives the IDs %q, want %s among them", idsOf(list), id)
 	e.must("R2.5.1", count(list, req.Name) == 1, "ListByTag gives %d instances of the name %s, want one", count(list, req.Name), req.Name)
 	if len(found) == 1 {
-		want := provider.Instance{ID: id, Name: req.Name, Zone: req.Placement.Zone, UID: req.UID, Owner: req.Owner, Ref: req.Ref}
+		want := provider.Instance{ID: found[0].ID, Name: req.Name, Zone: req.Placement.Zone, UID: req.UID, Owner: req.Owner, Ref: req.Ref}
 		e.must("R2.5.1", sameFacts(found[0], want), "ListByTag gives %+v, want %+v", found[0], want)
 	}
 }
 
 func listKinds(e *exam) {
 	running, stopped := e.request(), e.request()
-	ids := []string{e.create(running)}
-	id := e.create(stopped)
+	names := []string{running.Name, stopped.Name}
+	first, id := e.create(running), e.create(stopped)
 	if e.h.SetPower == nil {
 		e.lacks("way to stop an instance", "R2.5.1")
 	} else {
 		e.done(e.h.SetPower(e.ctx, id, Off), "way to stop an instance", "R2.5.1")
 	}
-	ids = append(ids, id)
 	half := e.request()
-	halfID, isHalf := e.halfMade(half, "R2.5.1", "R2.5.6")
+	_, isHalf := e.halfMade(half, "R2.5.1", "R2.5.6")
 	if isHalf {
-		ids = append(ids, halfID)
+		names = append(names, half.Name)
 	}
 	unmarked, foreign := e.request(), e.request()
 	_, hasUnmarked := e.plant(unmarked, nil, "R2.5.2")
@@ -75,15 +74,14 @@ func listKinds(e *exam) {
 	if e.h.SetInterfaces == nil {
 		e.lacks("way to take a guest's addresses", "R2.5.10")
 	} else {
-		e.done(e.h.SetInterfaces(e.ctx, ids[0]), "way to take a guest's addresses", "R2.5.10")
+		e.done(e.h.SetInterfaces(e.ctx, first), "way to take a guest's addresses", "R2.5.10")
 	}
 	list := e.list()
-	for _, id := range ids {
-		n := len(mine(list, []string{id}))
-		e.must("R2.5.1", n == 1, "ListByTag gives %d instances with the ID %s, want one", n, id)
+	for _, name := range names {
+		e.must("R2.5.1", count(list, name) == 1, "ListByTag gives %d instances of the name %s, want one", count(list, name), name)
 	}
 	if isHalf {
-		for _, inst := range mine(list, []string{halfID}) {
+		for _, inst := range named(list, half.Name) {
 			e.must("R2.5.6", inst.UID == "", "ListByTag gives the UID %q for an instance whose mark has none", inst.UID)
 		}
 		e.must("R2.5.6", count(list, half.Name) == 1, "ListByTag leaves out an instance whose mark has no UID")
@@ -106,11 +104,12 @@ func listMany(e *exam) {
 	if many == 0 {
 		many = usualMany
 	}
-	var ids []string
+	var ids, names []string
 	for range many {
-		ids = append(ids, e.create(e.request()))
+		req := e.request()
+		ids, names = append(ids, e.create(req)), append(names, req.Name)
 	}
-	got := idsOf(mine(e.list(), ids))
+	got := idsOf(named(e.list(), names...))
 	slices.Sort(got)
 	slices.Sort(ids)
 	e.must("R2.5.1", len(got) == many, "ListByTag gives %d of %d instances", len(got), many)
@@ -122,12 +121,16 @@ func listOrder(e *exam) {
 		e.lacks("second host", "R2.5.7")
 		return
 	}
-	var ids []string
+	var names []string
 	for _, zone := range slices.Backward(e.h.Zones) {
-		ids = append(ids, e.create(e.requestIn(zone)), e.create(e.requestIn(zone)))
+		for range 2 {
+			req := e.requestIn(zone)
+			e.create(req)
+			names = append(names, req.Name)
+		}
 	}
 	var zones []string
-	for _, inst := range mine(e.list(), ids) {
+	for _, inst := range named(e.list(), names...) {
 		zones = append(zones, inst.Zone)
 	}
 	e.must("R2.5.7", slices.Equal(slices.Compact(zones), e.h.Zones), "ListByTag gives the hosts in the order %q, the entry %q", zones, e.h.Zones)
@@ -152,7 +155,8 @@ func listUnreachable(e *exam) {
 }
 
 func listUnreadable(e *exam) {
-	good, req := e.create(e.request()), e.request()
+	good, req := e.request(), e.request()
+	e.create(good)
 	bad := e.create(req)
 	mend, ok := e.spoil(req, bad, "R2.5.5")
 	if !ok {
@@ -160,7 +164,7 @@ func listUnreadable(e *exam) {
 	}
 	defer mend()
 	list, err := e.p.ListByTag(e.ctx)
-	e.must("R2.5.5", err == nil && len(mine(list, []string{good})) == 1 && len(mine(list, []string{bad})) == 0,
+	e.must("R2.5.5", err == nil && count(list, good.Name) == 1 && count(list, req.Name) == 0,
 		"ListByTag with an instance that cannot be read gives %q, %v, want the other one only", idsOf(list), err)
 }
 
@@ -170,7 +174,8 @@ func listVanishing(e *exam) {
 		e.lacks("way to remove an instance", "R2.5.5")
 		return
 	}
-	stays := e.create(e.request())
+	stays := e.request()
+	e.create(stays)
 	nothing := func(n int) []Fault { return []Fault{{Kind: Nothing, First: n, Count: 1}} }
 	e.everyCall(nothing, []string{"R2.5.5"}, func(s *sweep) {
 		victim := e.create(e.request())
@@ -182,7 +187,7 @@ func listVanishing(e *exam) {
 		list, err := e.p.ListByTag(e.ctx)
 		s.disarm()
 		if removed == nil {
-			e.must("R2.5.5", err == nil && len(mine(list, []string{stays})) == 1,
+			e.must("R2.5.5", err == nil && count(list, stays.Name) == 1,
 				"%s: ListByTag while an instance vanishes gives %q, %v, want the other one", s.at(), idsOf(list), err)
 		}
 		e.need(e.remove(e.p, victim) == nil, "delete failed")

@@ -2,6 +2,9 @@ package conformance
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 
@@ -49,13 +52,54 @@ func (s *subject) begin(ctx context.Context, method string) (context.Context, fu
 	}
 }
 
+// overdue is how long after the end of its context a method is waited for.
+const overdue = 2 * within
+
+// returned makes a call and waits for its end. One that goes on after the end of its context gets what it may
+// wait for, an end of the faults, and is given up when it goes on even so. A panic is an error without a class.
+func returned[T any](ctx context.Context, s *subject, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				results <- result{err: fmt.Errorf("panic: %v", r)}
+			}
+		}()
+		value, err := call()
+		results <- result{value, err}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	for range 2 {
+		timer := time.NewTimer(overdue)
+		select {
+		case r := <-results:
+			timer.Stop()
+			return r.value, r.err
+		case <-timer.C:
+			if s.e.h.Faults != nil {
+				s.e.h.Faults.Disarm()
+			}
+		}
+	}
+	var none T
+	return none, errors.New("the method did not return after the end of its context")
+}
+
 func (s *subject) Create(ctx context.Context, req provider.CreateRequest) (string, error) {
 	s.e.mu.Lock()
 	s.e.made = append(s.e.made, req)
 	s.e.mu.Unlock()
 	ctx, end := s.begin(ctx, "create")
 	defer end()
-	id, err := s.Provider.Create(ctx, req)
+	id, err := returned(ctx, s, func() (string, error) { return s.Provider.Create(ctx, req) })
 	if id != "" {
 		s.e.mu.Lock()
 		s.e.ids[id] = true
@@ -68,7 +112,7 @@ func (s *subject) Create(ctx context.Context, req provider.CreateRequest) (strin
 func (s *subject) Get(ctx context.Context, id string) (provider.Instance, error) {
 	ctx, end := s.begin(ctx, "get")
 	defer end()
-	inst, err := s.Provider.Get(ctx, id)
+	inst, err := returned(ctx, s, func() (provider.Instance, error) { return s.Provider.Get(ctx, id) })
 	s.note(outcome{method: "Get", err: err})
 	return inst, err
 }
@@ -76,7 +120,7 @@ func (s *subject) Get(ctx context.Context, id string) (provider.Instance, error)
 func (s *subject) Delete(ctx context.Context, id string) error {
 	ctx, end := s.begin(ctx, "delete")
 	defer end()
-	err := s.Provider.Delete(ctx, id)
+	_, err := returned(ctx, s, func() (struct{}, error) { return struct{}{}, s.Provider.Delete(ctx, id) })
 	s.note(outcome{method: "Delete", err: err})
 	return err
 }
@@ -84,7 +128,7 @@ func (s *subject) Delete(ctx context.Context, id string) error {
 func (s *subject) ListByTag(ctx context.Context) ([]provider.Instance, error) {
 	ctx, end := s.begin(ctx, "list")
 	defer end()
-	list, err := s.Provider.ListByTag(ctx)
+	list, err := returned(ctx, s, func() ([]provider.Instance, error) { return s.Provider.ListByTag(ctx) })
 	s.note(outcome{method: "ListByTag", err: err})
 	return list, err
 }
@@ -97,7 +141,10 @@ func (s *subject) Check(ctx context.Context) []provider.HostCheck {
 	}
 	ctx, end := s.begin(ctx, "check")
 	defer end()
-	checks := checker.Check(ctx)
+	checks, err := returned(ctx, s, func() ([]provider.HostCheck, error) { return checker.Check(ctx), nil })
+	if err != nil {
+		return nil
+	}
 	if !s.quietly {
 		s.e.seen.checked(checks)
 	}

@@ -122,3 +122,17 @@ func mustParse(id string) place {
 	}
 	return at
 }
+
+// RemoveImage takes away an image that a zone has got for its instances.
+func (b *Backend) RemoveImage(zone, image string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.bases, base{zone, image})
+}
+
+// LeaveDisk leaves the disk of an instance that is not there.
+func (b *Backend) LeaveDisk(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.disks[mustParse(id)] = true
+}
