@@ -18,6 +18,8 @@ type libvirtConn struct {
 	guard  *frameGuard
 	host   string
 	limits limits
+	// shell runs a command in the host's shell; nil where there is none.
+	shell func(command string) ([]byte, error)
 
 	calls      chan struct{} // a token per call in flight
 	agentCalls chan struct{} // and one more per call that waits for a guest agent

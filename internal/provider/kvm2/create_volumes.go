@@ -29,6 +29,9 @@ func (p *Provider) makeVolumes(ctx context.Context, c conn, plan plan) (diskPath
 	if err != nil {
 		return diskPaths{}, err
 	}
+	if err := p.images.stillPublished(ctx, c, plan.host.Pool, plan.image, base); err != nil {
+		return diskPaths{}, err
+	}
 	provider.Report(ctx, provider.Progress{Step: "seed"})
 	seed, err := p.makeSeed(ctx, c, pool, plan)
 	if err != nil {

@@ -35,6 +35,7 @@ type fakeDomain struct {
 	agentConnected    bool
 	agent, arp        []guestInterface
 	agentErr, arpErr  error
+	ga                fakeAgent
 	unreadable        error  // answer of DomainGetXMLDesc
 	rawXML            string // answer of DomainGetXMLDesc, as it is
 	starts, destroyed int

@@ -39,6 +39,11 @@ type fakeHost struct {
 	hostname     string
 	libVersion   uint64
 	capabilities string
+	// domainCapabilities and interfaces are answers: documents, the latter by the interface's name.
+	domainCapabilities string
+	interfaces         map[string]string
+	clockOff           time.Duration
+	noShell            bool // the SSH user may run no command
 	// rejectFlags are undefine flags that this libvirt does not know (answered with code 8).
 	rejectFlags uint32
 
@@ -93,7 +98,11 @@ func newFakeHost(name string) *fakeHost {
 		capabilities: fakeCapabilities("x86_64", "qemu", "kvm"),
 		pools:        map[string]*fakePool{},
 		nextID:       1,
-		conns:        map[*fakeConn]struct{}{},
+
+		domainCapabilities: fakeDomainCapabilities("bios", "efi"),
+		interfaces:         map[string]string{provider.DefaultBridge: "<interface type='bridge' name='br0'><bridge/></interface>"},
+
+		conns: map[*fakeConn]struct{}{},
 	}
 	h.addPool(provider.DefaultPool, "/srv/vms/images", 100*fakeGiB)
 	return h

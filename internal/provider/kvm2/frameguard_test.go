@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -209,7 +211,7 @@ func TestFrameGuard_timeoutsEndTheConnection(t *testing.T) {
 func TestReplyShapes_everyCallHasOne(t *testing.T) {
 	peer := newRPCPeer()
 	var procedures []uint32
-	for procedure := range replyShapes {
+	for _, procedure := range append(slices.Collect(maps.Keys(replyShapes)), procAgentCommand) {
 		peer.on(procedure, func(r *rpcRequest) {
 			if r.kind == typeCall {
 				procedures = append(procedures, r.procedure)
@@ -280,6 +282,18 @@ func TestRPCCalls_eachMessageOnce(t *testing.T) {
 			{typeReply, statusOK, nil, true},
 			{typeStream, statusContinue, nil, true},
 			{typeStream, statusContinue, nil, false},
+		}},
+		"Download": {procStorageVolDownload, []message{
+			{typeReply, statusOK, nil, true},
+			{typeStream, statusContinue, []byte("data"), true},
+			{typeStream, statusContinue, []byte("more"), true},
+			{typeStream, statusContinue, nil, true},
+			{typeStream, statusContinue, []byte("late"), false},
+		}},
+		"FailedDownload": {procStorageVolDownload, []message{
+			{typeReply, statusOK, nil, true},
+			{typeStream, statusError, failure, true},
+			{typeStream, statusContinue, []byte("late"), false},
 		}},
 		"AbortedUpload": {procStorageVolUpload, []message{
 			{typeReply, statusOK, nil, true},

@@ -65,7 +65,10 @@ type stubEnd struct {
 func newStubEnd() stubEnd { return stubEnd{make(chan struct{}), new(sync.Once)} }
 
 func (e stubEnd) Done() <-chan struct{} { return e.done }
-func (e stubEnd) Close() error          { e.once.Do(func() { close(e.done) }); return nil }
+func (e stubEnd) HostTime(context.Context) (time.Time, error) {
+	return time.Time{}, errNoShell
+}
+func (e stubEnd) Close() error { e.once.Do(func() { close(e.done) }); return nil }
 
 type stubLink struct {
 	stubEnd

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"path"
 	"regexp"
+	"strings"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
@@ -23,6 +25,7 @@ import (
 const (
 	basePrefix   = "kvm2-base-"
 	markerSuffix = ".ok"
+	urlKeyPrefix = "url-"
 )
 
 // imageKey names an image's content.
@@ -35,7 +38,7 @@ var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func keyOf(img provider.KVMImage) (imageKey, error) {
 	if img.InsecureSkipChecksum {
 		sum := sha256.Sum256([]byte(withoutUser(img.URL)))
-		return imageKey("url-" + hex.EncodeToString(sum[:])), nil
+		return imageKey(urlKeyPrefix + hex.EncodeToString(sum[:])), nil
 	}
 	if !sha256Pattern.MatchString(img.SHA256) {
 		return "", provider.Errorf(provider.ErrPermanent, provider.ReasonImageInvalid,
@@ -53,6 +56,28 @@ func (k imageKey) newBase(instance, format string) string {
 	_, _ = rand.Read(attempt[:]) // never fails
 	return basePrefix + string(k) + "-" + attemptTag(instance) + hex.EncodeToString(attempt[:]) + "." + format
 }
+
+// sha256 is the checksum in the key, "" for one that stands for a URL.
+func (k imageKey) sha256() string {
+	if strings.HasPrefix(string(k), urlKeyPrefix) {
+		return ""
+	}
+	return string(k)
+}
+
+// markerPath gives the path of the key's marker, which lies beside its base.
+func markerPath(basePath string, k imageKey) string { return path.Join(path.Dir(basePath), k.marker()) }
+
+// markerKey gives the key of a marker's name.
+func markerKey(name string) (imageKey, bool) {
+	m := markerPattern.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return imageKey(m[1]), true
+}
+
+var markerPattern = regexp.MustCompile(`^` + basePrefix + `((?:url-)?[0-9a-f]{64})` + regexp.QuoteMeta(markerSuffix) + `$`)
 
 // isBase reports whether name is that of a base of the key, by whatever attempt.
 func (k imageKey) isBase(name string) bool {

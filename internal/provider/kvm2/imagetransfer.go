@@ -173,16 +173,7 @@ func (t *transfer) checkSum(body *imageReader) error {
 
 // refresh waits a little for volume jobs of others, which libvirt does not refresh beside.
 func (t *transfer) refresh(ctx context.Context, c conn, p pool) error {
-	const attempts = 5
-	for n := 1; ; n++ {
-		err := c.StoragePoolRefresh(ctx, p)
-		if err == nil || n == attempts || provider.ReasonOf(classify("", err)) != reasonBusy {
-			return err
-		}
-		if err := t.pause(ctx); err != nil {
-			return err
-		}
-	}
+	return t.images.refresh(ctx, c, p)
 }
 
 // publish makes the marker. Where another process has published meanwhile, its base is the one.
@@ -291,13 +282,4 @@ func (t *transfer) report(done, total uint64) {
 }
 
 // pause waits for the next look at something that others do.
-func (t *transfer) pause(ctx context.Context) error {
-	timer := time.NewTimer(t.images.limits.poll)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (t *transfer) pause(ctx context.Context) error { return t.images.pause(ctx) }

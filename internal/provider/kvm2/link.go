@@ -99,7 +99,9 @@ func (l *sshLink) open() (*libvirtConn, error) {
 		_ = guard.Close() // never fails
 		return nil, l.explainConnect(guard, err)
 	}
-	return newLibvirtConn(rpc, guard, l.host.Name, l.limits), nil
+	c := newLibvirtConn(rpc, guard, l.host.Name, l.limits)
+	c.shell = l.run
+	return c, nil
 }
 
 // connectRPC runs the library's Connect, and makes an error of a panic in it.

@@ -37,19 +37,38 @@ const (
 	procStorageVolLookupByName   = 95
 	procStorageVolGetXMLDesc     = 99
 	procStorageVolGetPath        = 100
+	procInterfaceLookupByName    = 128
+	procInterfaceGetXMLDesc      = 130
 	procConnectGetLibVersion     = 157
 	procStorageVolUpload         = 208
+	procStorageVolDownload       = 209
 	procDomainGetState           = 212
 	procDomainUndefineFlags      = 231
 	procConnectListAllDomains    = 273
+	procConnectListAllPools      = 281
 	procStoragePoolListAllVolume = 282
+	procGetDomainCapabilities    = 342
 	procDomainInterfaceAddresses = 353
 )
+
+// procAgentCommand is a procedure of the QEMU program, which has numbers of its own.
+const procAgentCommand = 3
 
 // shape walks over one XDR value and tells whether it is all there and within its limits.
 type shape func(*xdrCursor) bool
 
-// replyShapes has every procedure that is called. A reply to another is refused.
+// shapeOf gives the shape of a procedure's reply; nil for one that is not called, whose reply is refused.
+func shapeOf(program, procedure uint32) shape {
+	switch {
+	case program == remoteProgram:
+		return replyShapes[procedure]
+	case program == qemuProgram && procedure == procAgentCommand:
+		return xdrOptString
+	}
+	return nil
+}
+
+// replyShapes has every procedure of the remote program that is called.
 var replyShapes = map[uint32]shape{
 	procConnectOpen:              xdrWords(0),
 	procConnectClose:             xdrWords(0),
@@ -64,7 +83,7 @@ var replyShapes = map[uint32]shape{
 	procAuthList:                 xdrList(maxXDRAuthTypes, xdrWords(1)),
 	procAuthPolkit:               xdrWords(1),
 	procStoragePoolRefresh:       xdrWords(0),
-	procStoragePoolLookupByName:  xdrFields(xdrText, xdrUUID),
+	procStoragePoolLookupByName:  poolShape,
 	procStoragePoolGetInfo:       xdrWords(7),
 	procStoragePoolGetXMLDesc:    xdrText,
 	procStorageVolCreateXML:      volumeShape,
@@ -72,11 +91,16 @@ var replyShapes = map[uint32]shape{
 	procStorageVolLookupByName:   volumeShape,
 	procStorageVolGetXMLDesc:     xdrText,
 	procStorageVolGetPath:        xdrText,
+	procInterfaceLookupByName:    xdrRepeat(2, xdrText), // name, MAC
+	procInterfaceGetXMLDesc:      xdrText,
 	procConnectGetLibVersion:     xdrWords(2),
 	procStorageVolUpload:         xdrWords(0),
+	procStorageVolDownload:       xdrWords(0),
 	procDomainGetState:           xdrWords(2),
 	procDomainUndefineFlags:      xdrWords(0),
 	procConnectListAllDomains:    xdrFields(xdrList(maxXDRList, domainShape), xdrWords(1)),
+	procConnectListAllPools:      xdrFields(xdrList(maxXDRList, poolShape), xdrWords(1)),
+	procGetDomainCapabilities:    xdrText,
 	procStoragePoolListAllVolume: xdrFields(xdrList(maxXDRList, volumeShape), xdrWords(1)),
 	procDomainInterfaceAddresses: xdrList(maxXDRInterfaces, interfaceShape),
 }
@@ -87,6 +111,7 @@ var (
 	xdrOptString    = xdrList(1, xdrText)
 
 	domainShape    = xdrFields(xdrText, xdrUUID, xdrInt) // name, UUID, id
+	poolShape      = xdrFields(xdrText, xdrUUID)         // name, UUID
 	volumeShape    = xdrRepeat(3, xdrText)               // pool, name, key
 	addressShape   = xdrFields(xdrInt, xdrText, xdrUint) // family, address, prefix
 	interfaceShape = xdrFields(xdrText, xdrOptString, xdrList(maxXDRInterfaces, addressShape))

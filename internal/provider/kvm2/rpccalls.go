@@ -11,6 +11,7 @@ import (
 const (
 	frameHeaderSize = 28 // the length's own four bytes included
 	remoteProgram   = 0x20008086
+	qemuProgram     = 0x20008087
 
 	typeCall   = 0
 	typeReply  = 1
@@ -59,7 +60,8 @@ type rpcCalls struct {
 
 // rpcState is one call in flight.
 type rpcState struct {
-	procedure uint32
+	program, procedure uint32
+
 	sent      bool // its frame was written
 	streaming bool // its reply came, and its stream is open
 }
@@ -89,7 +91,7 @@ func (c *rpcCalls) sending(p []byte) {
 		}
 		c.rest = int(binary.BigEndian.Uint32(c.head)) - frameHeaderSize
 		if h := parseFrameHeader(c.head); h.kind == typeCall {
-			state := &rpcState{procedure: h.procedure}
+			state := &rpcState{program: h.program, procedure: h.procedure}
 			c.waiting[h.serial] = state
 			c.unsent = append(c.unsent, state)
 		}
@@ -118,7 +120,7 @@ func (c *rpcCalls) accept(h frameHeader, body []byte) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state, ok := c.waiting[h.serial]
-	if !ok || h.program != remoteProgram {
+	if !ok || h.program != state.program {
 		return false, nil
 	}
 	for !state.sent && !c.closed {
@@ -131,24 +133,24 @@ func (c *rpcCalls) accept(h frameHeader, body []byte) (bool, error) {
 		return false, fmt.Errorf("%w: a reply to procedure %d names procedure %d", errNotLibvirt, state.procedure, h.procedure)
 	}
 	if state.streaming {
-		return c.acceptStream(h, body)
+		return c.acceptStream(h, body, state)
 	}
 	return c.acceptReply(h, body, state)
 }
 
 func (c *rpcCalls) acceptReply(h frameHeader, body []byte, state *rpcState) (bool, error) {
-	reply := replyShapes[state.procedure]
+	reply := shapeOf(state.program, state.procedure)
 	switch {
 	case h.kind != typeReply:
 		return false, fmt.Errorf("%w: a message of type %d instead of a reply", errNotLibvirt, h.kind)
 	case h.status == statusError && errorShape(&xdrCursor{body}):
 		delete(c.waiting, h.serial)
 	case h.status == statusOK && reply != nil && reply(&xdrCursor{body}):
-		if state.procedure == procStorageVolUpload {
+		if state.uploads() || state.downloads() {
 			state.streaming = true
 			break
 		}
-		c.opened = c.opened || state.procedure == procConnectOpen
+		c.opened = c.opened || (state.program == remoteProgram && state.procedure == procConnectOpen)
 		delete(c.waiting, h.serial)
 	default:
 		return false, fmt.Errorf("%w: the reply to procedure %d has status %d and %d bytes that are none of its results",
@@ -157,14 +159,22 @@ func (c *rpcCalls) acceptReply(h frameHeader, body []byte, state *rpcState) (boo
 	return true, nil
 }
 
-// acceptStream takes the message that ends an upload's stream. Data that a server sends into an
-// upload is left out; a continuation without data is an end, as libvirt's daemons send it.
-func (c *rpcCalls) acceptStream(h frameHeader, body []byte) (bool, error) {
+func (s *rpcState) uploads() bool {
+	return s.program == remoteProgram && s.procedure == procStorageVolUpload
+}
+
+func (s *rpcState) downloads() bool {
+	return s.program == remoteProgram && s.procedure == procStorageVolDownload
+}
+
+// acceptStream takes the data of a download, and the message that ends a stream. Data that a server
+// sends into an upload is left out; a continuation without data is an end, as libvirt's daemons send it.
+func (c *rpcCalls) acceptStream(h frameHeader, body []byte, state *rpcState) (bool, error) {
 	switch {
 	case h.kind != typeStream:
 		return false, fmt.Errorf("%w: a message of type %d inside a stream", errNotLibvirt, h.kind)
 	case h.status == statusContinue && len(body) > 0:
-		return false, nil
+		return state.downloads(), nil
 	case h.status == statusOK, h.status == statusContinue,
 		h.status == statusError && errorShape(&xdrCursor{body}):
 		delete(c.waiting, h.serial)

@@ -151,7 +151,7 @@ func (r *rpcRequest) stream(status uint32, body []byte) {
 }
 
 func (r *rpcRequest) send(procedure, kind, status uint32, body []byte) {
-	r.raw(frame(remoteProgram, procedure, kind, r.serial, status, body))
+	r.raw(frame(r.program, procedure, kind, r.serial, status, body))
 }
 
 // raw sends bytes as they are.

@@ -5,6 +5,7 @@ package kvm2
 import (
 	"context"
 	"io"
+	"time"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
@@ -16,7 +17,10 @@ type backend interface {
 	ConnectGetLibVersion(ctx context.Context) (uint64, error)
 	ConnectGetHostname(ctx context.Context) (string, error)
 	ConnectGetCapabilities(ctx context.Context) (string, error)
+	// ConnectGetDomainCapabilities describes what domains of a virtualization the host can run.
+	ConnectGetDomainCapabilities(ctx context.Context, virt virtualization) (string, error)
 	ConnectListAllDomains(ctx context.Context) ([]domain, error)
+	ConnectListAllStoragePools(ctx context.Context) ([]pool, error)
 
 	DomainLookupByName(ctx context.Context, name string) (domain, error)
 	DomainDefineXML(ctx context.Context, xml string) (domain, error)
@@ -27,6 +31,11 @@ type backend interface {
 	DomainGetState(ctx context.Context, d domain) (state, reason int32, err error)
 	DomainGetXMLDesc(ctx context.Context, d domain) (string, error)
 	DomainInterfaceAddresses(ctx context.Context, d domain, source addressSource) ([]guestInterface, error)
+	// QEMUDomainAgentCommand runs one command of the guest agent's protocol and gives its answer, JSON both.
+	QEMUDomainAgentCommand(ctx context.Context, d domain, command string) (string, error)
+
+	InterfaceLookupByName(ctx context.Context, name string) (hostInterface, error)
+	InterfaceGetXMLDesc(ctx context.Context, i hostInterface) (string, error)
 
 	StoragePoolLookupByName(ctx context.Context, name string) (pool, error)
 	StoragePoolGetInfo(ctx context.Context, p pool) (poolInfo, error)
@@ -41,12 +50,18 @@ type backend interface {
 	// StorageVolUpload sends exactly length bytes of r into the volume from its start. A reader that
 	// ends early or late is an error, whatever libvirt says of it.
 	StorageVolUpload(ctx context.Context, v volume, r io.Reader, length uint64) error
+	// StorageVolDownload gives the bytes from offset on, length of them or as many as there are. The length
+	// is what is kept in memory.
+	StorageVolDownload(ctx context.Context, v volume, offset, length uint64) ([]byte, error)
 	StorageVolDelete(ctx context.Context, v volume) error
 }
 
 // conn is one libvirt connection.
 type conn interface {
 	backend
+	// HostTime asks the host's shell for the time, to the second. libvirt has no call for it. An account
+	// that may run no command is errNoShell.
+	HostTime(ctx context.Context) (time.Time, error)
 	// Done is closed when the connection is dead: lost, or dropped after an abandoned call.
 	Done() <-chan struct{}
 	// Close ends it. It does not wait for calls in flight; they return an error.
@@ -90,6 +105,11 @@ type poolInfo struct {
 // volume names a storage volume; Key is its path in a directory pool.
 type volume struct {
 	Pool, Name, Key string
+}
+
+// hostInterface names a network interface of the host.
+type hostInterface struct {
+	Name, MAC string
 }
 
 // addressSource is where libvirt looks for a guest's addresses (virDomainInterfaceAddressesSource).

@@ -50,6 +50,8 @@ type sshServer struct {
 	forward func(path string) (net.Conn, error)
 	// exec answers a command with its exit status.
 	exec func(command string) uint32
+	// execOutput is what a command prints.
+	execOutput string
 	// ignoreKeepalives leaves global requests without an answer.
 	ignoreKeepalives bool
 	// maxStartups, if not 0, is how many logins may be under way at once; others are dropped.
@@ -270,6 +272,7 @@ func (s *sshServer) serveSession(ch ssh.NewChannel) {
 			continue
 		}
 		_ = r.Reply(true, nil)
+		_, _ = io.WriteString(channel, s.execOutput)
 		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{s.exec(cmd.Command)}))
 		return
 	}

@@ -199,6 +199,9 @@ type domainInfo struct {
 	MACs []string
 	// DiskPaths are the files behind the disks, in order.
 	DiskPaths []string
+	// BackingPaths are the files that those stand on, all the way down: libvirt knows them of a domain
+	// that runs.
+	BackingPaths []string
 	// AgentConnected says that the guest agent has opened its port.
 	AgentConnected bool
 	// Active says that the domain has an ID, so it is not shut off.
@@ -222,9 +225,7 @@ func parseDomain(xml string) (domainInfo, error) {
 		return info, nil
 	}
 	for _, disk := range dom.Devices.Disks {
-		if disk.Source != nil && disk.Source.File != nil && disk.Source.File.File != "" {
-			info.DiskPaths = append(info.DiskPaths, disk.Source.File.File)
-		}
+		info.addDisk(disk)
 	}
 	for _, iface := range dom.Devices.Interfaces {
 		if iface.MAC != nil && iface.MAC.Address != "" {
@@ -237,4 +238,24 @@ func parseDomain(xml string) (domainInfo, error) {
 		}
 	}
 	return info, nil
+}
+
+// addDisk takes up the file behind a disk, and what that stands on.
+func (info *domainInfo) addDisk(disk libvirtxml.DomainDisk) {
+	if file := fileOf(disk.Source); file != "" {
+		info.DiskPaths = append(info.DiskPaths, file)
+	}
+	for b := disk.BackingStore; b != nil; b = b.BackingStore {
+		if file := fileOf(b.Source); file != "" {
+			info.BackingPaths = append(info.BackingPaths, file)
+		}
+	}
+}
+
+// fileOf is the file of a source, "" for one of another kind.
+func fileOf(source *libvirtxml.DomainDiskSource) string {
+	if source == nil || source.File == nil {
+		return ""
+	}
+	return source.File.File
 }

@@ -346,7 +346,7 @@ func TestParseDomain_readsWhatLibvirtAdds(t *testing.T) {
 	want := domainInfo{
 		Name: "vm", UUID: testUID, Active: true,
 		MACs:      []string{"52:54:00:aa:bb:cc", "52:54:00:00:00:01"},
-		DiskPaths: []string{"/p/vm.qcow2"},
+		DiskPaths: []string{"/p/vm.qcow2"}, BackingPaths: []string{"/p/base"},
 	}
 	for _, state := range []string{"connected", "disconnected"} {
 		t.Run(state, func(t *testing.T) {
