@@ -32,6 +32,7 @@ var (
 	_ provider.Closer       = (*Provider)(nil)
 	_ provider.MACAddresser = (*Provider)(nil)
 	_ provider.ImageKeeper  = (*Provider)(nil)
+	_ provider.Diagnoser    = (*Provider)(nil)
 )
 
 // New builds the provider of an entry of type kvm2. It makes no connection. SSH files that cannot be
