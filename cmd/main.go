@@ -25,6 +25,7 @@ import (
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/probe"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider/kvm2"
+	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/providerfile"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/providerhealth"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/tracing"
 )
@@ -69,11 +70,24 @@ func run(ctx context.Context, opts options) (err error) {
 	if err != nil {
 		return err
 	}
-	entries, err := loadEntries(opts.config, provider.Options{Owner: owner, Log: ctrl.Log.WithName("provider")})
-	if err != nil {
+	entries := provider.NewSet(registry, provider.Options{Owner: owner, Log: ctrl.Log.WithName("provider")})
+	defer func() { err = errors.Join(err, entries.Close()) }()
+	changed := make(chan struct{}, 1)
+	file := &providerfile.File{
+		Path: opts.config, Set: entries, Every: fileInterval, Log: ctrl.Log.WithName("providerfile"),
+		Changed: func([]string) {
+			select {
+			case changed <- struct{}{}:
+			default: // a round is due already
+			}
+		},
+	}
+	if err := file.Load(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, entries.Close()) }()
+	if err := mgr.Add(file); err != nil {
+		return fmt.Errorf("set up the reading of the providers file: %w", err)
+	}
 
 	reconciler := proxy.New(ctx, proxy.Config{
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(),
@@ -86,6 +100,7 @@ func run(ctx context.Context, opts options) (err error) {
 	err = mgr.Add(&providerhealth.Checker{
 		Client: mgr.GetClient(), Entries: entries,
 		Interval: opts.checkInterval, Timeout: checkTimeout,
+		Again: changed, FileErr: file.Err,
 		Log: ctrl.Log.WithName("providerhealth"),
 	})
 	if err != nil {
@@ -101,6 +116,7 @@ func run(ctx context.Context, opts options) (err error) {
 // Limits of the process.
 const (
 	checkTimeout = 30 * time.Second // of one entry's health check
+	fileInterval = 5 * time.Second  // between two looks at the providers file
 	stopTimeout  = 25 * time.Second // for jobs to end, within a Pod's grace of 30 s
 )
 
@@ -139,24 +155,4 @@ func newManager(opts options) (manager.Manager, error) {
 		}
 	}
 	return mgr, nil
-}
-
-// loadEntries reads the providers file. An entry that cannot be used is told of in the log here, and
-// on its ProviderHealth later; the others work.
-func loadEntries(file string, opts provider.Options) (*provider.Set, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the providers file: %w", err)
-	}
-	config, err := provider.Load(data)
-	if err != nil {
-		return nil, fmt.Errorf("providers file %s: %w", file, err)
-	}
-	set := provider.NewSet(config, registry, opts)
-	for _, name := range set.Names() {
-		if _, err := set.Provider(name); err != nil {
-			opts.Log.Error(err, "an entry of the providers file cannot be used", "file", file, "entry", name)
-		}
-	}
-	return set, nil
 }

@@ -35,7 +35,8 @@ type ProviderHealthList struct {
 
 // ProviderHealthStatus says what the last check saw.
 type ProviderHealthStatus struct {
-	// conditions hold Ready: every host of the entry can be used.
+	// conditions hold Ready: every host of the entry can be used; and ConfigCurrent: the providers file
+	// as it is now is what is in use.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -47,6 +48,12 @@ type ProviderHealthStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type,omitempty"`
+
+	// configHash tells one configuration of the entry from another: it changes when the operator has
+	// taken a change of the providers file over. Empty for an entry that cannot be used.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ConfigHash string `json:"configHash,omitempty"`
 
 	// hosts of the entry, in the configuration's order.
 	// +optional
@@ -108,7 +115,10 @@ type HostDetail struct {
 // ConditionProviderReady is the condition Ready of a ProviderHealth.
 const ConditionProviderReady = "Ready"
 
-// Reasons of a ProviderHealth's condition.
+// ConditionConfigCurrent says that the providers file as it is now is what is in use.
+const ConditionConfigCurrent = "ConfigCurrent"
+
+// Reasons of a ProviderHealth's conditions.
 const (
 	// ReasonHealthy: true when every host can be used.
 	ReasonHealthy = "Healthy"
@@ -118,4 +128,8 @@ const (
 	ReasonConfigInvalid = "ConfigInvalid"
 	// ReasonNotChecked: true when the provider has no health check.
 	ReasonNotChecked = "NotChecked"
+	// ReasonFileApplied: true when the providers file is in use as it is.
+	ReasonFileApplied = "FileApplied"
+	// ReasonFileInvalid: true when the providers file cannot be read or used; the entries stay as they were.
+	ReasonFileInvalid = "FileInvalid"
 )

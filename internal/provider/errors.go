@@ -30,6 +30,7 @@ const (
 	ReasonInvalidRequest         = "InvalidRequest"
 	ReasonInvalidID              = "InvalidID"
 	ReasonInvalidConfig          = "InvalidConfig"
+	ReasonConfigChanged          = "ConfigChanged"
 	ReasonUnknownZone            = "UnknownZone"
 	ReasonUnknownMachineType     = "UnknownMachineType"
 	ReasonUnknownImage           = "UnknownImage"

@@ -32,20 +32,21 @@ type instrumented struct {
 	inner Provider
 	name  string // of the entry
 	kind  string // the entry's type
+	use   use
 }
 
 func (p *instrumented) Create(ctx context.Context, req CreateRequest) (string, error) {
 	ctx, span := p.start(ctx, "create",
 		attribute.String(attrInstanceName, req.Name), attribute.String(attrZone, req.Placement.Zone),
 		attribute.String(attrMachineType, req.Placement.MachineType), attribute.String(attrImage, req.Placement.Image))
-	id, err := p.inner.Create(ctx, req)
+	id, err := call(p, func() (string, error) { return p.inner.Create(ctx, req) })
 	span.SetAttributes(attribute.String(attrInstanceID, id))
 	return id, p.end(span, err)
 }
 
 func (p *instrumented) Get(ctx context.Context, id string) (Instance, error) {
 	ctx, span := p.start(ctx, "get", attribute.String(attrInstanceID, id))
-	inst, err := p.inner.Get(ctx, id)
+	inst, err := call(p, func() (Instance, error) { return p.inner.Get(ctx, id) })
 	if err == nil {
 		span.SetAttributes(attribute.String(attrInstanceName, inst.Name), attribute.String(attrZone, inst.Zone),
 			attribute.String(attrState, string(inst.State)))
@@ -55,14 +56,34 @@ func (p *instrumented) Get(ctx context.Context, id string) (Instance, error) {
 
 func (p *instrumented) Delete(ctx context.Context, id string) error {
 	ctx, span := p.start(ctx, "delete", attribute.String(attrInstanceID, id))
-	return p.end(span, p.inner.Delete(ctx, id))
+	_, err := call(p, func() (struct{}, error) { return struct{}{}, p.inner.Delete(ctx, id) })
+	return p.end(span, err)
 }
 
 func (p *instrumented) ListByTag(ctx context.Context) ([]Instance, error) {
 	ctx, span := p.start(ctx, "list")
-	list, err := p.inner.ListByTag(ctx)
+	list, err := call(p, func() ([]Instance, error) { return p.inner.ListByTag(ctx) })
 	span.SetAttributes(attribute.Int(attrInstances, len(list)))
 	return list, p.end(span, err)
+}
+
+// call makes a call of the provider within, unless its entry changed.
+func call[T any](p *instrumented, do func() (T, error)) (T, error) {
+	if err := p.use.begin(); err != nil {
+		var none T
+		return none, err
+	}
+	defer p.use.end()
+	return do()
+}
+
+// close ends the connections of the provider within, where it keeps some.
+func (p *instrumented) close() error {
+	closer, ok := p.inner.(Closer)
+	if !ok {
+		return nil
+	}
+	return Wrap(p.name, closer.Close())
 }
 
 func (p *instrumented) start(ctx context.Context, call string, attrs ...attribute.KeyValue) (context.Context, trace.Span) {

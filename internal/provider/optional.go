@@ -46,7 +46,10 @@ var _ interface {
 // Check has a span like the four methods.
 func (o optional) Check(ctx context.Context) []HostCheck {
 	ctx, span := o.start(ctx, "check")
-	checks := o.inner.(Checker).Check(ctx)
+	checks, err := call(o.instrumented, func() ([]HostCheck, error) { return o.inner.(Checker).Check(ctx), nil })
+	if err != nil {
+		checks = []HostCheck{{Host: o.name, Reason: ReasonOf(err), Message: err.Error()}}
+	}
 	notReady := 0
 	for _, c := range checks {
 		if !c.Ready {
@@ -74,7 +77,7 @@ func (o optional) Render(req CreateRequest) ([]Document, error) {
 	return docs, Wrap(o.name, err)
 }
 
-func (o optional) Close() error { return Wrap(o.name, o.inner.(Closer).Close()) }
+func (o optional) Close() error { return o.close() }
 
 func (o optional) GuardedDestinations(p Placement) ([]string, error) {
 	guarded, err := o.inner.(Guarder).GuardedDestinations(p)

@@ -25,6 +25,8 @@ type Entries interface {
 	Type(name string) string
 	// Provider of an entry, or an error that says what is wrong with it.
 	Provider(name string) (provider.Provider, error)
+	// ConfigHash tells one configuration of an entry from another.
+	ConfigHash(name string) string
 }
 
 // Checker checks every entry in turn, for ever. It is a Runnable of the manager, for the leader only.
@@ -33,7 +35,11 @@ type Checker struct {
 	Entries  Entries
 	Interval time.Duration // between two checks of an entry
 	Timeout  time.Duration // of one check
-	Log      logr.Logger
+	// Again starts a round at once: the entries changed, or cannot be changed as the file wants.
+	Again <-chan struct{}
+	// FileErr says why the providers file as it is now is not what is in use; nil when it is.
+	FileErr func() error
+	Log     logr.Logger
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -49,6 +55,7 @@ func (c *Checker) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+		case <-c.Again:
 		}
 	}
 }
@@ -59,7 +66,10 @@ func (c *Checker) round(ctx context.Context) {
 	var wait sync.WaitGroup
 	for _, name := range names {
 		wait.Go(func() {
-			if err := c.write(ctx, name, c.check(ctx, name)); err != nil && ctx.Err() == nil {
+			status := c.check(ctx, name)
+			status.ConfigHash = c.Entries.ConfigHash(name)
+			status.Conditions = append(status.Conditions, current(c.FileErr()))
+			if err := c.write(ctx, name, status); err != nil && ctx.Err() == nil {
 				c.Log.Error(err, "write the health of a provider", "provider", name)
 			}
 		})

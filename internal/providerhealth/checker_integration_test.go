@@ -27,8 +27,9 @@ import (
 // entries has one entry that works and one that cannot be used.
 type entries struct{ good provider.Provider }
 
-func (e entries) Names() []string    { return []string{"good", "broken"} }
-func (e entries) Type(string) string { return provider.TypeKVM2 }
+func (e entries) Names() []string               { return []string{"good", "broken"} }
+func (e entries) Type(string) string            { return provider.TypeKVM2 }
+func (e entries) ConfigHash(name string) string { return "hash of " + name }
 func (e entries) Provider(name string) (provider.Provider, error) {
 	if name == "good" {
 		return e.good, nil
@@ -69,6 +70,7 @@ func TestChecker_anObjectForEachEntryAndForNoOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	checker := &providerhealth.Checker{
 		Client: api, Entries: entries{fake.New("good")}, Interval: 50 * time.Millisecond, Timeout: 10 * time.Second, Log: logr.Discard(),
+		FileErr: func() error { return nil },
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- checker.Start(ctx) }()

@@ -80,6 +80,20 @@ func conditionOnly(entryType, reason, message string, status metav1.ConditionSta
 	}}}
 }
 
+// current says whether the providers file as it is now is what is in use.
+func current(err error) metav1.Condition {
+	if err != nil {
+		return metav1.Condition{
+			Type: v1alpha1.ConditionConfigCurrent, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonFileInvalid,
+			Message: cut("the entries stay as they were: "+err.Error(), maxMessage),
+		}
+	}
+	return metav1.Condition{
+		Type: v1alpha1.ConditionConfigCurrent, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFileApplied,
+		Message: "the providers file is in use as it is",
+	}
+}
+
 // heartbeat is how often a status is written although nothing changed.
 const heartbeat = 10 * time.Minute
 
@@ -89,12 +103,13 @@ func due(old, fresh *v1alpha1.ProviderHealthStatus, now time.Time) bool {
 	if old.LastCheckTime == nil || now.Sub(old.LastCheckTime.Time) >= heartbeat {
 		return true
 	}
-	oldReady := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionProviderReady)
-	freshReady := meta.FindStatusCondition(fresh.Conditions, v1alpha1.ConditionProviderReady)
-	if oldReady == nil || oldReady.Status != freshReady.Status || oldReady.Reason != freshReady.Reason || oldReady.Message != freshReady.Message {
-		return true
+	for _, is := range fresh.Conditions {
+		was := meta.FindStatusCondition(old.Conditions, is.Type)
+		if was == nil || was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message {
+			return true
+		}
 	}
-	return old.Type != fresh.Type || !equality.Semantic.DeepEqual(steady(old.Hosts, nil), steady(fresh.Hosts, old.Hosts))
+	return old.Type != fresh.Type || old.ConfigHash != fresh.ConfigHash || !equality.Semantic.DeepEqual(steady(old.Hosts, nil), steady(fresh.Hosts, old.Hosts))
 }
 
 // availableKey is the detail whose small movements do not count, in GiB.

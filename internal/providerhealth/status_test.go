@@ -1,6 +1,7 @@
 package providerhealth
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,33 @@ func TestDue_onlyWhatSomebodyWouldWantToKnow(t *testing.T) {
 			old := statusOf(provider.TypeKVM2, checked(true, "100.0", time.Second))
 			old.LastCheckTime = &metav1.Time{Time: now.Add(-tc.age)}
 			fresh := statusOf(provider.TypeKVM2, tc.fresh)
+			if got := due(&old, &fresh, now); got != tc.want {
+				t.Errorf("%s: written %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDue_whenTheEntryOrTheFileChanged(t *testing.T) {
+	now := time.Now()
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.ProviderHealthStatus)
+		want   bool
+	}{
+		"Same":  {"nothing changed", func(*v1alpha1.ProviderHealthStatus) {}, false},
+		"Entry": {"the entry's change was taken over", func(s *v1alpha1.ProviderHealthStatus) { s.ConfigHash = "2" }, true},
+		"File": {"the file cannot be used", func(s *v1alpha1.ProviderHealthStatus) {
+			s.Conditions[1] = current(errors.New("providers file: line 3: not YAML"))
+		}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			old := statusOf(provider.TypeKVM2, checked(true, "100.0", time.Second))
+			old.Conditions = append(old.Conditions, current(nil))
+			old.ConfigHash, old.LastCheckTime = "1", &metav1.Time{Time: now}
+			fresh := *old.DeepCopy()
+			tc.change(&fresh)
 			if got := due(&old, &fresh, now); got != tc.want {
 				t.Errorf("%s: written %v, want %v", tc.reason, got, tc.want)
 			}

@@ -112,7 +112,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.Proxy{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionChanged()))).
 		WatchesRawSource(source.Channel(r.woken, enqueue)).
-		Watches(&v1alpha1.ProviderHealth{}, handler.EnqueueRequestsFromMapFunc(r.proxiesOf), builder.WithPredicates(readyChanged())).
+		Watches(&v1alpha1.ProviderHealth{}, handler.EnqueueRequestsFromMapFunc(r.proxiesOf), builder.WithPredicates(healthChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }

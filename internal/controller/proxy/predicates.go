@@ -20,16 +20,26 @@ func deletionChanged() predicate.Predicate {
 	}}
 }
 
-// readyChanged passes a ProviderHealth whose condition Ready changed: what waited for a host may go on.
-func readyChanged() predicate.Predicate {
+// healthChanged passes a ProviderHealth whose condition Ready or whose entry changed: what waited for a
+// host, or for another configuration, may go on.
+func healthChanged() predicate.Predicate {
 	ready := func(o any) bool {
 		health, ok := o.(*v1alpha1.ProviderHealth)
 		return ok && meta.IsStatusConditionTrue(health.Status.Conditions, v1alpha1.ConditionProviderReady)
 	}
+	config := func(o any) string {
+		health, ok := o.(*v1alpha1.ProviderHealth)
+		if !ok {
+			return ""
+		}
+		return health.Status.ConfigHash
+	}
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return true }, // the entry is gone
 		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return ready(e.ObjectOld) != ready(e.ObjectNew) || config(e.ObjectOld) != config(e.ObjectNew)
+		},
 	}
 }

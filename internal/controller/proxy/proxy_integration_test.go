@@ -256,18 +256,51 @@ func TestProxy_missingSecretIsNamedAndWaitedFor(t *testing.T) {
 	w.until("berlin-1", "has an instance", func(*v1alpha1.Proxy) bool { return len(w.backend.Instances()) == 1 })
 }
 
-func TestProxy_permanentErrorIsTriedAtOnceWhenTheHostIsMended(t *testing.T) {
+func TestProxy_permanentErrorIsTriedAtOnceWhenItsCauseChanged(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.ProviderHealthStatus)
+	}{
+		"Host": {"the host was mended", func(s *v1alpha1.ProviderHealthStatus) {
+			meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1alpha1.ConditionProviderReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy})
+		}},
+		"Config": {"the entry was changed", func(s *v1alpha1.ProviderHealthStatus) { s.ConfigHash = "another" }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { triedAtOnce(t, tc.reason, tc.change) })
+	}
+}
+
+func triedAtOnce(t *testing.T, reason string, change func(*v1alpha1.ProviderHealthStatus)) {
+	t.Helper()
 	w := newWorld(t)
 	health := &v1alpha1.ProviderHealth{ObjectMeta: metav1.ObjectMeta{Name: w.entry}}
 	w.create(health)
 	w.backend.Fail(fake.Create, 1, errPermanent)
 	w.apply("berlin-1")
 	w.untilCondition("berlin-1", v1alpha1.ConditionReady, metav1.ConditionFalse, errPermanent.Reason)
-	meta.SetStatusCondition(&health.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionProviderReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy})
+	change(&health.Status)
 	if err := admin.Status().Update(t.Context(), health); err != nil {
 		t.Fatal(err)
 	}
-	w.until("berlin-1", "has an instance long before five minutes", func(*v1alpha1.Proxy) bool { return len(w.backend.Instances()) == 1 })
+	w.until("berlin-1", "has an instance long before five minutes, since "+reason, func(*v1alpha1.Proxy) bool { return len(w.backend.Instances()) == 1 })
+}
+
+func TestProxy_aVMKeepsTheCheckURLThatItWasMadeWith(t *testing.T) {
+	w := newWorld(t)
+	p := w.ready("berlin-1")
+	const another = "https://another.example.net/"
+	entries.setCheckURL(another)
+	t.Cleanup(func() { entries.setCheckURL(checkURL) })
+	before := probes.count(p.Status.Address)
+	w.until("berlin-1", "was tried again", func(*v1alpha1.Proxy) bool { return probes.count(p.Status.Address) > before+1 })
+	if asked, _ := probes.askedOf(p.Status.Address); asked.CheckURL != checkURL {
+		t.Errorf("the VM's probe credential is good for %s only, and it was tried with %s", checkURL, asked.CheckURL)
+	}
+	later := w.ready("berlin-2")
+	if asked, _ := probes.askedOf(later.Status.Address); asked.CheckURL != another {
+		t.Errorf("a VM that is made now uses the present check URL, got %s", asked.CheckURL)
+	}
 }
 
 func TestProxy_pausedIsLeftAlone(t *testing.T) {

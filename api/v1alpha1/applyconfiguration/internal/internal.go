@@ -104,6 +104,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: configHash
+      type:
+        scalar: string
     - name: hosts
       type:
         list:

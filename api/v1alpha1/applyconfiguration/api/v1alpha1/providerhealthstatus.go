@@ -14,11 +14,15 @@ import (
 //
 // ProviderHealthStatus says what the last check saw.
 type ProviderHealthStatusApplyConfiguration struct {
-	// conditions hold Ready: every host of the entry can be used.
+	// conditions hold Ready: every host of the entry can be used; and ConfigCurrent: the providers file
+	// as it is now is what is in use.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// type of the entry: kvm2 (libvirt/KVM hosts over SSH), or kvm (an older type that this operator
 	// only tells how to port).
 	Type *string `json:"type,omitempty"`
+	// configHash tells one configuration of the entry from another: it changes when the operator has
+	// taken a change of the providers file over. Empty for an entry that cannot be used.
+	ConfigHash *string `json:"configHash,omitempty"`
 	// hosts of the entry, in the configuration's order.
 	Hosts []HostHealthApplyConfiguration `json:"hosts,omitempty"`
 	// lastCheckTime is when the hosts were checked last, as of the last write: the object is written
@@ -50,6 +54,14 @@ func (b *ProviderHealthStatusApplyConfiguration) WithConditions(values ...*v1.Co
 // If called multiple times, the Type field is set to the value of the last call.
 func (b *ProviderHealthStatusApplyConfiguration) WithType(value string) *ProviderHealthStatusApplyConfiguration {
 	b.Type = &value
+	return b
+}
+
+// WithConfigHash sets the ConfigHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConfigHash field is set to the value of the last call.
+func (b *ProviderHealthStatusApplyConfiguration) WithConfigHash(value string) *ProviderHealthStatusApplyConfiguration {
+	b.ConfigHash = &value
 	return b
 }
 
