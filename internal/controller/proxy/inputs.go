@@ -20,9 +20,15 @@ type inputs struct {
 	user, password string
 	// probeUser and probePassword are what the operator's own request sends; both may be empty.
 	probeUser, probePassword string
+	// checkURL is what is fetched through the VM, or provider.CheckURLNone. A VM made by us lets the
+	// probe credential go to the check URL of its time only, so it keeps that one for life.
+	checkURL string
 	// hash of the spec and of the Secrets' content. A new operator version or template leaves it alone.
 	hash string
 }
+
+// verified says that there is a check URL: Ready then means that a request to it passed.
+func (in *inputs) verified() bool { return in.checkURL != provider.CheckURLNone }
 
 // gather reads the Secrets and renders the user-data.
 func (r *Reconciler) gather(ctx context.Context, p *v1alpha1.Proxy, prov provider.Provider) (*inputs, error) {
@@ -30,7 +36,10 @@ func (r *Reconciler) gather(ctx context.Context, p *v1alpha1.Proxy, prov provide
 	if err != nil {
 		return nil, err
 	}
-	in := &inputs{user: auth.user, password: auth.password, probeUser: auth.user, probePassword: auth.password}
+	in := &inputs{
+		user: auth.user, password: auth.password, probeUser: auth.user, probePassword: auth.password,
+		checkURL: r.Providers.CheckURL(),
+	}
 	hashed := []any{p.Spec.Port, p.Spec.AllowedSources, p.Spec.AllowedDestinations, p.Spec.AllowedPrivateDestinations, p.Spec.SSHAuthorizedKeys}
 
 	var userData provider.Secret
@@ -45,7 +54,7 @@ func (r *Reconciler) gather(ctx context.Context, p *v1alpha1.Proxy, prov provide
 		if err != nil {
 			return nil, err
 		}
-		if r.verified() {
+		if in.checkURL = keys.checkURL; in.verified() {
 			in.probeUser, in.probePassword = keys.probeUser, keys.probePassword
 		}
 		hashed = append(hashed, "auth", auth.user, keys.passwordHash, keys.probeUser, keys.probeHash)
@@ -100,8 +109,8 @@ func (r *Reconciler) render(p *v1alpha1.Proxy, prov provider.Provider, auth auth
 			return nil, err
 		}
 	}
-	if url := r.Providers.CheckURL(); url != provider.CheckURLNone {
-		spec.Probe = &cloudinit.Probe{User: keys.probeUser, PasswordHash: keys.probeHash, CheckURL: url}
+	if keys.checkURL != provider.CheckURLNone {
+		spec.Probe = &cloudinit.Probe{User: keys.probeUser, PasswordHash: keys.probeHash, CheckURL: keys.checkURL}
 	}
 	userData, err := cloudinit.Render(spec)
 	if err != nil {

@@ -38,7 +38,7 @@ func (r *Reconciler) observe(_ context.Context, s *pass) (reconcile.Result, erro
 	describe(p, view{
 		running:  r.jobs.kindOf(p.UID),
 		last:     last,
-		verified: r.verified(),
+		verified: s.inputs.verified(),
 		outdated: p.Status.InputsHash != s.inputs.hash,
 	})
 	return reconcile.Result{}, nil
@@ -89,7 +89,6 @@ func (r *Reconciler) startDelete(ctx context.Context, s *pass) {
 
 func (r *Reconciler) startObserve(ctx context.Context, s *pass) {
 	prov, in, basis, p := s.provider, s.inputs, s.basis(), s.proxy.DeepCopy()
-	checkURL := r.Providers.CheckURL()
 	r.begin(ctx, s, jobObserve, func(ctx context.Context) {
 		o := outcome{kind: jobObserve, basis: basis}
 		o.instance, o.err = prov.Get(ctx, p.Status.ProviderID)
@@ -98,7 +97,7 @@ func (r *Reconciler) startObserve(ctx context.Context, s *pass) {
 			o.probe, o.probeErr = r.Probe(ctx, probe.Options{
 				Endpoint: net.JoinHostPort(address, strconv.Itoa(int(p.Spec.Port))),
 				User:     in.probeUser, Password: in.probePassword,
-				CheckURL: checkURL, Timeout: probeTimeout,
+				CheckURL: in.checkURL, Timeout: probeTimeout,
 			})
 			o.probeErr = expectEgress(p.Spec.ExpectedEgressIP, o.probe, o.probeErr)
 		}
@@ -143,9 +142,6 @@ func expectEgress(want string, got probe.Result, err error) error {
 	}
 	return &unexpectedEgress{want: want, got: orUnknown(addrText(got.EgressIP))}
 }
-
-// verified says that there is a check URL: Ready then means that a request to it passed.
-func (r *Reconciler) verified() bool { return r.Providers.CheckURL() != provider.CheckURLNone }
 
 // addrText is "" for no address.
 func addrText(a netip.Addr) string {

@@ -83,6 +83,7 @@ func (r *Reconciler) readSecret(ctx context.Context, namespace, name string, key
 type keptKeys struct {
 	passwordHash                        string
 	probeUser, probePassword, probeHash string
+	checkURL                            string
 }
 
 // Keys of the kept Secret.
@@ -92,13 +93,14 @@ const (
 	keptProbeUser      = "probe-username"
 	keptProbePassword  = "probe-password"
 	keptProbeHash      = "probe-password-hash"
+	keptCheckURL       = "check-url"
 )
 
 // keptName is the name of the Secret that holds a Proxy's kept keys.
 func keptName(p *v1alpha1.Proxy) string { return p.Name + "-proxy-keys" }
 
 // keepKeys reads the kept keys, and makes what is missing. The password's hash is made again only
-// when it is another password's.
+// when it is another password's. The check URL is the present one until a VM is made with it.
 func (r *Reconciler) keepKeys(ctx context.Context, p *v1alpha1.Proxy, auth authSecret) (keptKeys, error) {
 	secret, err := r.ownedSecret(ctx, p, keptName(p))
 	if err != nil {
@@ -107,6 +109,9 @@ func (r *Reconciler) keepKeys(ctx context.Context, p *v1alpha1.Proxy, auth authS
 	changed, err := fillKeys(secret, auth)
 	if err != nil {
 		return keptKeys{}, err
+	}
+	if url := r.Providers.CheckURL(); string(secret.Data[keptCheckURL]) != url && (p.Status.ProviderID == "" || len(secret.Data[keptCheckURL]) == 0) {
+		secret.Data[keptCheckURL], changed = []byte(url), true
 	}
 	if changed {
 		if err := r.writeSecret(ctx, secret); err != nil {
@@ -118,6 +123,7 @@ func (r *Reconciler) keepKeys(ctx context.Context, p *v1alpha1.Proxy, auth authS
 		probeUser:     string(secret.Data[keptProbeUser]),
 		probePassword: string(secret.Data[keptProbePassword]),
 		probeHash:     string(secret.Data[keptProbeHash]),
+		checkURL:      string(secret.Data[keptCheckURL]),
 	}, nil
 }
 

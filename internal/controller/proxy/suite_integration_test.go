@@ -5,6 +5,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -38,7 +39,7 @@ const (
 
 var (
 	admin   client.Client // an administrator
-	entries = &testEntries{providers: map[string]provider.Provider{}}
+	entries = &testEntries{providers: map[string]provider.Provider{}, checkURL: checkURL}
 	probes  = &testProbes{answers: map[string]probeAnswer{}}
 )
 
@@ -138,6 +139,7 @@ func operatorToken(ctx context.Context) (string, error) {
 type testEntries struct {
 	mu        sync.Mutex
 	providers map[string]provider.Provider
+	checkURL  string
 }
 
 func (e *testEntries) Provider(name string) (provider.Provider, error) {
@@ -149,7 +151,17 @@ func (e *testEntries) Provider(name string) (provider.Provider, error) {
 	return nil, provider.Errorf(provider.ErrPermanent, provider.ReasonInvalidConfig, "the providers file has no entry %q", name)
 }
 
-func (e *testEntries) CheckURL() string { return checkURL }
+func (e *testEntries) CheckURL() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.checkURL
+}
+
+func (e *testEntries) setCheckURL(url string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.checkURL = url
+}
 
 func (e *testEntries) set(name string, p provider.Provider) {
 	e.mu.Lock()
@@ -192,6 +204,19 @@ func (p *testProbes) answer(host string, a *probeAnswer) {
 		return
 	}
 	p.answers[host] = *a
+}
+
+// count tells how many requests went to a host.
+func (p *testProbes) count(host string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, asked := range p.asked {
+		if asked.Endpoint == net.JoinHostPort(host, "3128") {
+			n++
+		}
+	}
+	return n
 }
 
 // askedOf gives the last request that went to a host.
