@@ -61,7 +61,7 @@ func (o optional) Check(ctx context.Context) []HostCheck {
 	return checks
 }
 
-// IDFor and the others below make no backend call of their own: they have no span.
+// IDFor and the others up to MACFor make no backend call of their own: they have no span.
 func (o optional) IDFor(req CreateRequest) (string, error) {
 	id, err := o.inner.(Identifier).IDFor(req)
 	return id, Wrap(o.name, err)
@@ -88,24 +88,27 @@ func (o optional) MACFor(req CreateRequest) string { return o.inner.(MACAddresse
 
 func (o optional) Images(ctx context.Context, zone string) ([]BaseImage, error) {
 	ctx, span := o.start(ctx, "images", attribute.String(attrZone, zone))
-	images, err := o.inner.(ImageKeeper).Images(ctx, zone)
+	images, err := call(o.instrumented, func() ([]BaseImage, error) { return o.inner.(ImageKeeper).Images(ctx, zone) })
 	return images, o.end(span, err)
 }
 
 func (o optional) RemoveImage(ctx context.Context, zone, name string) error {
 	ctx, span := o.start(ctx, "remove-image", attribute.String(attrZone, zone), attribute.String(attrImage, name))
-	return o.end(span, o.inner.(ImageKeeper).RemoveImage(ctx, zone, name))
+	_, err := call(o.instrumented, func() (struct{}, error) {
+		return struct{}{}, o.inner.(ImageKeeper).RemoveImage(ctx, zone, name)
+	})
+	return o.end(span, err)
 }
 
 func (o optional) ReadConsole(ctx context.Context, id string, from int64, w io.Writer) (int64, error) {
 	ctx, span := o.start(ctx, "console", attribute.String(attrInstanceID, id))
-	next, err := o.inner.(Consoler).ReadConsole(ctx, id, from, w)
+	next, err := call(o.instrumented, func() (int64, error) { return o.inner.(Consoler).ReadConsole(ctx, id, from, w) })
 	return next, o.end(span, err)
 }
 
 func (o optional) GuestReport(ctx context.Context, id string) (GuestReport, error) {
 	ctx, span := o.start(ctx, "guest-report", attribute.String(attrInstanceID, id))
-	report, err := o.inner.(GuestReporter).GuestReport(ctx, id)
+	report, err := call(o.instrumented, func() (GuestReport, error) { return o.inner.(GuestReporter).GuestReport(ctx, id) })
 	if err == nil {
 		span.SetAttributes(attribute.String(attrState, string(report.State)))
 	}
@@ -114,6 +117,6 @@ func (o optional) GuestReport(ctx context.Context, id string) (GuestReport, erro
 
 func (o optional) Diagnose(ctx context.Context, zone string) ([]Finding, error) {
 	ctx, span := o.start(ctx, "diagnose", attribute.String(attrZone, zone))
-	findings, err := o.inner.(Diagnoser).Diagnose(ctx, zone)
+	findings, err := call(o.instrumented, func() ([]Finding, error) { return o.inner.(Diagnoser).Diagnose(ctx, zone) })
 	return findings, o.end(span, err)
 }
