@@ -87,6 +87,7 @@ vet: ## go vet with every build tag.
 	go vet ./...
 	go vet -tags=integration ./...
 	go vet -tags=e2e ./...
+	go vet -tags=lab ./...
 
 .PHONY: docs-check
 docs-check: ## Every link, path, target, test, flag and symbol that the documents name exists.
@@ -121,9 +122,13 @@ test-squid: ## The rendered proxy configuration in a real squid, in a network na
 test-integration-kvm2: ## The kvm2 provider against the host that KVM2_TEST_* name, or the running lab.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -run TestKVM2 -timeout 40m ./internal/provider/kvm2/
 
-.PHONY: test-transport
-test-transport: ## kvm2's way to libvirt alone, over the running lab's sshd.
-	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run TestTransport -timeout 10m ./internal/provider/kvm2/
+.PHONY: test-lab-kvm2
+test-lab-kvm2: ## kvm2's way to libvirt alone, and creates cut off at each call, on the running lab.
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run 'TestTransport|TestLab_' -timeout 20m ./internal/provider/kvm2/
+
+.PHONY: test-long
+test-long: ## 200 create, get, delete cycles of kvm2 that must leave nothing, on the running lab: about five minutes.
+	@. ./hack/lab-env && KVM2_TEST_CYCLES=200 $(GOTESTSUM) -tags=integration -count=1 -run TestKVM2_cyclesLeaveNothing -timeout 40m ./internal/provider/kvm2/
 
 .PHONY: test-ctl
 test-ctl: ## egressctl against the running lab: killed, run again, and every fault that it must name.

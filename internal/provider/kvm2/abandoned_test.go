@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
@@ -169,8 +168,12 @@ func TestClose_removesWhatACancelledTransferWrote(t *testing.T) {
 	wantErr(t, <-result, provider.ErrTransient, provider.ReasonCanceled)
 	closed := make(chan error, 1)
 	go func() { closed <- r.Close() }()
-	<-removing
-	time.AfterFunc(closeGrace/10, func() { close(goOn) })
+	select {
+	case <-removing:
+		close(goOn)
+	case <-closed:
+		t.Fatal("Close did not wait for the removal")
+	}
 	if err := <-closed; err != nil {
 		t.Errorf("close: %v", err)
 	}

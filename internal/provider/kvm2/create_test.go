@@ -296,6 +296,44 @@ func TestCreate_stoppedInstanceIsStarted(t *testing.T) {
 	}
 }
 
+// An instance that is finished or started again is as old as it was (R3.2.6).
+func TestCreate_startedAgainKeepsItsTime(t *testing.T) {
+	r := newRig(t)
+	r.mustCreate(t, testRequest())
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r.host.removeDomain(testName)
+	r.host.addDomain(markedXML(t, testName, testUID, &mark{Managed: true, UID: testUID, Owner: testOwner, Ref: "egress/berlin-1", CreatedAt: at}), false)
+	for range 2 { // off, then running
+		r.mustCreate(t, testRequest())
+		inst, err := r.Get(t.Context(), testID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !inst.CreatedAt.Equal(at) {
+			t.Errorf("created at %v, want %v as before", inst.CreatedAt, at)
+		}
+	}
+}
+
+// What an upload that was cut off left has the size of a seed, and is none.
+func TestCreate_shortSeedIsWrittenAnew(t *testing.T) {
+	r := newRig(t)
+	r.host.arm(fault{method: "StorageVolUpload", nth: 1, drop: true, after: true})
+	_, err := r.Create(t.Context(), testRequest())
+	wantErr(t, err, provider.ErrTransient, provider.ReasonUnreachable)
+	var whole int
+	r.host.withVolume(testPool, seedName(testName), func(v *fakeVolume) {
+		whole = len(v.content)
+		v.content, v.length = v.content[:whole/2], v.length/2
+	})
+	r.mustCreate(t, testRequest())
+	r.host.withVolume(testPool, seedName(testName), func(v *fakeVolume) {
+		if len(v.content) != whole || v.length != v.capacity {
+			t.Errorf("the seed has %d of %d bytes", v.length, v.capacity)
+		}
+	})
+}
+
 func TestCreate_pausedInstanceIsNotResumed(t *testing.T) {
 	r := newRig(t)
 	r.mustCreate(t, testRequest())
@@ -369,6 +407,41 @@ func TestCreate_markThatLibvirtDropsIsPermanentAndNothingStays(t *testing.T) {
 	}
 	if n := r.host.count("DomainCreate"); n != 0 {
 		t.Error("an unowned domain was started")
+	}
+}
+
+// What is read back after the definition is not what was written: somebody else defined the domain in
+// between, which stays, or the host does not keep the mark whole, and then nothing stays.
+func TestCreate_markThatIsNotWholeIsNeverStarted(t *testing.T) {
+	tests := map[string]struct {
+		change func(*mark)
+		stays  bool
+	}{
+		"another UID":    {change: func(m *mark) { m.UID = otherUID }, stays: true},
+		"another owner":  {change: func(m *mark) { m.Owner = "installation-b" }, stays: true},
+		"not managed":    {change: func(m *mark) { m.Managed = false }, stays: true},
+		"another ref":    {change: func(m *mark) { m.Ref = "egress/other" }},
+		"unreadable age": {change: func(m *mark) { m.CreatedAt = time.Time{} }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			m := mark{Managed: true, UID: testUID, Owner: testOwner, Ref: "egress/berlin-1", CreatedAt: time.Now()}
+			tc.change(&m)
+			doc := strings.ReplaceAll(markedXML(t, testName, testUID, &m), "0001-01-01T00:00:00Z", "yesterday")
+			r.host.arm(fault{method: "DomainGetXMLDesc", nth: 1, hook: func() {
+				r.host.removeDomain(testName)
+				r.host.addDomain(doc, false)
+			}})
+			_, err := r.Create(t.Context(), testRequest())
+			wantErr(t, err, provider.ErrPermanent, provider.ReasonNameConflict)
+			if stays := len(r.host.domainNames()) == 1; stays != tc.stays {
+				t.Errorf("the domain stays: %v, want %v", stays, tc.stays)
+			}
+			if n := r.host.count("DomainCreate"); n != 0 {
+				t.Error("it was started")
+			}
+		})
 	}
 }
 
@@ -458,6 +531,7 @@ func TestCreate_emulationIsWarnedOfOnce(t *testing.T) {
 		req := testRequest(func(req *provider.CreateRequest) { req.Name = name })
 		if name == "proxy-2" {
 			req.UID = otherUID
+			_ = r.hosts.byName["beelink"].link.Close() // the capabilities are read again
 		}
 		if _, err := r.Create(ctx, req); err != nil {
 			t.Fatal(err)

@@ -233,22 +233,25 @@ func TestDelete_destroyThatChangesNothingIsNotBelieved(t *testing.T) {
 // The mark is read again before each destructive step: whatever comes to stand under the name in the
 // meantime is not touched.
 func TestDelete_markIsReadBeforeEachStep(t *testing.T) {
+	marks := map[string]*mark{"no": nil, "another owner's": {Managed: true, UID: otherUID, Owner: "installation-b", Ref: "egress/berlin-1"}}
 	for _, method := range []string{"DomainDestroy", "DomainUndefineFlags", "StorageVolDelete"} {
-		t.Run("after "+method, func(t *testing.T) {
-			r := created(t)
-			replaced := false
-			r.host.arm(fault{method: method, nth: 1, after: true}, fault{method: "DomainLookupByName", hook: func() {
-				if !replaced && r.host.count(method) == 1 {
-					replaced = true
-					r.host.removeDomain(testName)
-					r.host.addDomain(markedXML(t, testName, otherUID, nil), false)
+		for whose, theirs := range marks {
+			t.Run(whose+" mark after "+method, func(t *testing.T) {
+				r := created(t)
+				replaced := false
+				r.host.arm(fault{method: method, nth: 1, after: true}, fault{method: "DomainLookupByName", hook: func() {
+					if !replaced && r.host.count(method) == 1 {
+						replaced = true
+						r.host.removeDomain(testName)
+						r.host.addDomain(markedXML(t, testName, otherUID, theirs), false)
+					}
+				}})
+				wantErr(t, r.Delete(t.Context(), testID), provider.ErrPermanent, provider.ReasonNotOurs)
+				if diff := cmp.Diff([]string{testName}, r.host.domainNames()); diff != "" {
+					t.Errorf("the foreign domain: -want, +got:\n%s", diff)
 				}
-			}})
-			wantErr(t, r.Delete(t.Context(), testID), provider.ErrPermanent, provider.ReasonNotOurs)
-			if diff := cmp.Diff([]string{testName}, r.host.domainNames()); diff != "" {
-				t.Errorf("the foreign domain: -want, +got:\n%s", diff)
-			}
-		})
+			})
+		}
 	}
 }
 

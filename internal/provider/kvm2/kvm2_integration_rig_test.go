@@ -99,16 +99,17 @@ func (it *integration) id() string { return formatProviderID(it.host.Name, it.re
 // look is an independent look at the host: a connection that the provider knows nothing of.
 func (it *integration) look(t *testing.T, see func(ctx context.Context, c conn) error) {
 	t.Helper()
-	l, err := newSSHDialer(it.entry.KVM2, logr.Discard()).Dial(t.Context(), it.host)
+	ctx := context.WithoutCancel(t.Context()) // the test's clean-up looks too
+	l, err := newSSHDialer(it.entry.KVM2, logr.Discard()).Dial(ctx, it.host)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}
 	defer func() { _ = l.Close() }()
-	c, err := l.Open(t.Context())
+	c, err := l.Open(ctx)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	if err := see(t.Context(), c); err != nil {
+	if err := see(ctx, c); err != nil {
 		t.Fatalf("look at the host: %v", err)
 	}
 }
