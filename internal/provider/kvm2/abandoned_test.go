@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
@@ -170,7 +171,7 @@ func TestClose_removesWhatACancelledTransferWrote(t *testing.T) {
 	go func() { closed <- r.Close() }()
 	select {
 	case <-removing:
-		close(goOn)
+		time.AfterFunc(closeGrace/10, func() { close(goOn) })
 	case <-closed:
 		t.Fatal("Close did not wait for the removal")
 	}

@@ -51,6 +51,11 @@ type rpcCall struct {
 // short is a call under the limit for ordinary calls.
 func (c *libvirtConn) short(name string) rpcCall { return rpcCall{name: name, limit: c.limits.rpc} }
 
+// aboutDomain is a call that may have to wait for a job on its domain.
+func (c *libvirtConn) aboutDomain(name string) rpcCall {
+	return rpcCall{name: name, limit: c.limits.domain}
+}
+
 // call runs fn, which blocks, and returns with its result, within a moment of ctx's end, or at the
 // call's limit, whichever is first. A call that is given up may have taken effect; its connection
 // is dropped, which frees the goroutine in fn. Errors are libvirt's own, a *provider.Error, or

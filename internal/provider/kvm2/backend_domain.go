@@ -54,13 +54,13 @@ func (c *libvirtConn) DomainCreate(ctx context.Context, d domain) error {
 }
 
 func (c *libvirtConn) DomainDestroy(ctx context.Context, d domain) error {
-	_, err := call(ctx, c, c.short("DomainDestroy"),
+	_, err := call(ctx, c, c.aboutDomain("DomainDestroy"),
 		noResult(func() error { return c.rpc.DomainDestroy(fromDomain(d)) }))
 	return err
 }
 
 func (c *libvirtConn) DomainUndefineFlags(ctx context.Context, d domain, flags uint32) error {
-	_, err := call(ctx, c, c.short("DomainUndefineFlags"), noResult(func() error {
+	_, err := call(ctx, c, c.aboutDomain("DomainUndefineFlags"), noResult(func() error {
 		return c.rpc.DomainUndefineFlags(fromDomain(d), libvirt.DomainUndefineFlagsValues(flags)) //nolint:gosec // flag bits, the type's sign is the library's
 	}))
 	return err
@@ -71,13 +71,13 @@ func (c *libvirtConn) DomainSetAutostart(ctx context.Context, d domain, on bool)
 	if on {
 		value = 1
 	}
-	_, err := call(ctx, c, c.short("DomainSetAutostart"),
+	_, err := call(ctx, c, c.aboutDomain("DomainSetAutostart"),
 		noResult(func() error { return c.rpc.DomainSetAutostart(fromDomain(d), value) }))
 	return err
 }
 
 func (c *libvirtConn) DomainGetState(ctx context.Context, d domain) (state, reason int32, err error) {
-	pair, err := call(ctx, c, c.short("DomainGetState"), func() ([2]int32, error) {
+	pair, err := call(ctx, c, c.aboutDomain("DomainGetState"), func() ([2]int32, error) {
 		s, r, err := c.rpc.DomainGetState(fromDomain(d), 0)
 		return [2]int32{s, r}, err
 	})
@@ -85,13 +85,13 @@ func (c *libvirtConn) DomainGetState(ctx context.Context, d domain) (state, reas
 }
 
 func (c *libvirtConn) DomainGetXMLDesc(ctx context.Context, d domain) (string, error) {
-	return call(ctx, c, c.short("DomainGetXMLDesc"), func() (string, error) {
+	return call(ctx, c, c.aboutDomain("DomainGetXMLDesc"), func() (string, error) {
 		return c.rpc.DomainGetXMLDesc(fromDomain(d), 0)
 	})
 }
 
 func (c *libvirtConn) DomainInterfaceAddresses(ctx context.Context, d domain, source addressSource) ([]guestInterface, error) {
-	spec := c.short("DomainInterfaceAddresses")
+	spec := c.aboutDomain("DomainInterfaceAddresses")
 	spec.agent = source == sourceAgent
 	return call(ctx, c, spec, func() ([]guestInterface, error) {
 		found, err := c.rpc.DomainInterfaceAddresses(fromDomain(d), uint32(source), 0)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/digitalocean/go-libvirt"
 	"github.com/go-logr/logr"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
@@ -81,19 +82,20 @@ func (p *Provider) makeAgain(ctx context.Context, c conn, plan plan, createdAt t
 // Delete does not find by the instance's name: volumes first, then the domain with its mark, then the
 // start.
 func (p *Provider) makeNew(ctx context.Context, c conn, plan plan, createdAt time.Time) error {
-	err := p.makeSteps(ctx, c, plan, createdAt)
+	var made []volume
+	err := p.makeSteps(ctx, c, plan, createdAt, &made)
 	if err == nil || !settled(err) || ctx.Err() != nil || !alive(c) {
 		return err
 	}
-	if undoErr := p.undo(ctx, c, plan); undoErr != nil {
+	if undoErr := p.undo(ctx, c, plan, made); undoErr != nil {
 		logr.FromContextOrDiscard(ctx).V(1).Info("what a failed create made is still there; the next create or delete takes it up",
 			"id", plan.id, "problem", undoErr.Error())
 	}
 	return err
 }
 
-func (p *Provider) makeSteps(ctx context.Context, c conn, plan plan, createdAt time.Time) error {
-	disks, err := p.makeVolumes(ctx, c, plan)
+func (p *Provider) makeSteps(ctx context.Context, c conn, plan plan, createdAt time.Time, made *[]volume) error {
+	disks, err := p.makeVolumes(ctx, c, plan, made)
 	if err != nil {
 		return err
 	}
@@ -133,15 +135,19 @@ func settled(err error) bool {
 	return errors.Is(class, provider.ErrPermanent) || errors.Is(class, provider.ErrQuotaExceeded)
 }
 
-// undo takes back what this call made, unless it is not ours or runs after all.
-func (p *Provider) undo(ctx context.Context, c conn, plan plan) error {
+// undo takes back what this call made, unless it runs after all. Where somebody else's domain came under
+// the name meanwhile, that is the volumes of made which no domain uses.
+func (p *Provider) undo(ctx context.Context, c conn, plan plan, made []volume) error {
 	s, err := look(ctx, c, plan.req.Name)
 	if err != nil {
 		return err
 	}
 	if s.found {
-		if !p.owns(s.info) || s.info.Mark.UID != plan.req.UID || s.info.Active {
-			return fmt.Errorf("domain %s is running or somebody else's", plan.req.Name)
+		switch {
+		case !p.owns(s.info) || s.info.Mark.UID != plan.req.UID:
+			return removeMade(ctx, c, plan.req.Name, made)
+		case s.info.Active:
+			return fmt.Errorf("domain %s runs", plan.req.Name)
 		}
 		if err := undefine(ctx, c, s.dom); err != nil {
 			return err
@@ -153,4 +159,19 @@ func (p *Provider) undo(ctx context.Context, c conn, plan plan) error {
 	}
 	// Not all of these need be this call's: one that it met and that a domain uses stays.
 	return p.removeVolumes(ctx, c, pl, plan.req.Name, false)
+}
+
+// removeMade removes volumes that a create made a moment ago, and keeps those that a domain uses.
+func removeMade(ctx context.Context, c backend, instance string, made []volume) error {
+	var errs []error
+	for _, vol := range made {
+		err := checkUnused(ctx, c, instance, vol)
+		if err == nil {
+			err = c.StorageVolDelete(ctx, vol)
+		}
+		if err != nil && !isLibvirtError(err, libvirt.ErrNoStorageVol) {
+			errs = append(errs, fmt.Errorf("remove volume %s: %w", vol.Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -57,6 +57,7 @@ func TestClose_endsATransferWithinASecond(t *testing.T) {
 		result <- err
 	}()
 	<-reached
+	waitForUpload(t, r.host)
 	started := time.Now()
 	if err := r.Close(); err != nil {
 		t.Errorf("close: %v", err)
@@ -85,6 +86,7 @@ func TestClose_hostThatHangsIsCutOff(t *testing.T) {
 		result <- err
 	}()
 	<-reached
+	waitForUpload(t, r.host)
 	started := time.Now()
 	if err := r.Close(); err != nil {
 		t.Errorf("close: %v", err)

@@ -16,10 +16,12 @@ const freshOverlayMax = 1 << 20
 // claimVolume makes the volume that doc describes. A volume of that name is what an earlier attempt
 // left, or what another process is just making: libvirt refuses the second of one name. It is taken as
 // it is where reuse says that it will do, which also lets two processes of one request meet without
-// harm, and replaced where not. Neither happens while a domain uses it.
-func claimVolume(ctx context.Context, c backend, p pool, instance, name, doc string, reuse func(volumeInfo) bool) (volume, error) {
+// harm, and replaced where not. Neither happens while a domain uses it. A volume that this call made is
+// added to made.
+func claimVolume(ctx context.Context, c backend, p pool, instance, name, doc string, made *[]volume, reuse func(volumeInfo) bool) (volume, error) {
 	vol, err := c.StorageVolCreateXML(ctx, p, doc)
 	if err == nil {
+		*made = append(*made, vol)
 		return vol, nil
 	}
 	if !isLibvirtError(err, libvirt.ErrStorageVolExist) {
@@ -41,6 +43,7 @@ func claimVolume(ctx context.Context, c backend, p pool, instance, name, doc str
 	if vol, err = c.StorageVolCreateXML(ctx, p, doc); err != nil {
 		return volume{}, fmt.Errorf("make volume %s: %w", name, err)
 	}
+	*made = append(*made, vol)
 	return vol, nil
 }
 

@@ -364,6 +364,22 @@ func TestCreate_foreignDomainThatCameMeanwhileIsLeftAlone(t *testing.T) {
 			t.Error("a foreign domain of equal name and UUID was redefined or destroyed")
 		}
 	})
+	if left := own(r.host); len(left) != 0 {
+		t.Errorf("the volumes %v that the create made are left (R2.2.27)", left)
+	}
+}
+
+// As before, and that domain has come to use one of the volumes.
+func TestCreate_foreignDomainThatCameMeanwhileKeepsItsDisk(t *testing.T) {
+	r := newRig(t)
+	r.host.arm(fault{method: "StorageVolUpload", nth: 1, hook: func() {
+		r.host.addDomain(fakeDomainXML(testName, otherUID, "", "/srv/vms/images/"+overlayName(testName)), true)
+	}})
+	_, err := r.Create(t.Context(), testRequest())
+	wantErr(t, err, provider.ErrPermanent, provider.ReasonNameConflict)
+	if diff := cmp.Diff([]string{overlayName(testName)}, own(r.host)); diff != "" {
+		t.Errorf("volumes: -want, +got:\n%s", diff)
+	}
 }
 
 func TestCreate_halfMadeIsFinishedAndKeepsItsTime(t *testing.T) {

@@ -14,8 +14,9 @@ type diskPaths struct {
 	overlay, seed string
 }
 
-// makeVolumes makes the base image, where it is not there yet, the overlay and the seed.
-func (p *Provider) makeVolumes(ctx context.Context, c conn, plan plan) (diskPaths, error) {
+// makeVolumes makes the base image, where it is not there yet, the overlay and the seed. It adds to made
+// what was not there before.
+func (p *Provider) makeVolumes(ctx context.Context, c conn, plan plan, made *[]volume) (diskPaths, error) {
 	_, base, err := p.images.ensure(ctx, c, plan.host, plan.image, imageUser{instance: plan.req.Name, diskBytes: plan.diskBytes()})
 	if err != nil {
 		return diskPaths{}, err
@@ -25,7 +26,7 @@ func (p *Provider) makeVolumes(ctx context.Context, c conn, plan plan) (diskPath
 		return diskPaths{}, fmt.Errorf("look up pool %s: %w", plan.host.Pool, err)
 	}
 	provider.Report(ctx, provider.Progress{Step: "disk"})
-	overlay, err := makeOverlay(ctx, c, pool, plan, base)
+	overlay, err := makeOverlay(ctx, c, pool, plan, base, made)
 	if err != nil {
 		return diskPaths{}, err
 	}
@@ -33,7 +34,7 @@ func (p *Provider) makeVolumes(ctx context.Context, c conn, plan plan) (diskPath
 		return diskPaths{}, err
 	}
 	provider.Report(ctx, provider.Progress{Step: "seed"})
-	seed, err := p.makeSeed(ctx, c, pool, plan)
+	seed, err := p.makeSeed(ctx, c, pool, plan, made)
 	if err != nil {
 		return diskPaths{}, err
 	}
@@ -41,13 +42,13 @@ func (p *Provider) makeVolumes(ctx context.Context, c conn, plan plan) (diskPath
 }
 
 // makeOverlay makes the instance's disk, a qcow2 overlay on the base.
-func makeOverlay(ctx context.Context, c backend, p pool, plan plan, basePath string) (string, error) {
+func makeOverlay(ctx context.Context, c backend, p pool, plan plan, basePath string, made *[]volume) (string, error) {
 	name := overlayName(plan.req.Name)
 	doc, err := overlayVolumeXML(name, plan.diskBytes(), basePath, plan.image.Format)
 	if err != nil {
 		return "", err
 	}
-	vol, err := claimVolume(ctx, c, p, plan.req.Name, name, doc, func(old volumeInfo) bool {
+	vol, err := claimVolume(ctx, c, p, plan.req.Name, name, doc, made, func(old volumeInfo) bool {
 		return isFreshOverlay(old, plan.diskBytes(), basePath, plan.image.Format)
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func makeOverlay(ctx context.Context, c backend, p pool, plan plan, basePath str
 
 // makeSeed writes the seed with the request's user-data. One that an earlier attempt left is written
 // over, so it never holds older data.
-func (p *Provider) makeSeed(ctx context.Context, c backend, pl pool, plan plan) (path string, err error) {
+func (p *Provider) makeSeed(ctx context.Context, c backend, pl pool, plan plan, made *[]volume) (path string, err error) {
 	s, err := buildSeed(p.seedSpec(plan.req))
 	if err != nil {
 		return "", err
@@ -69,7 +70,7 @@ func (p *Provider) makeSeed(ctx context.Context, c backend, pl pool, plan plan) 
 	if err != nil {
 		return "", err
 	}
-	vol, err := claimVolume(ctx, c, pl, plan.req.Name, name, doc, func(old volumeInfo) bool {
+	vol, err := claimVolume(ctx, c, pl, plan.req.Name, name, doc, made, func(old volumeInfo) bool {
 		return isSeedSized(old, size)
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func (p *Provider) get(ctx context.Context, id string) (provider.Instance, error
 		return provider.Instance{}, provider.Errorf(provider.ErrNotFound, provider.ReasonNotFound,
 			"host %s has no instance %s of this installation", zone, name)
 	}
-	state, _, err := c.DomainGetState(ctx, s.dom)
+	state, reason, err := c.DomainGetState(ctx, s.dom)
 	if err != nil {
 		// Gone since it was read: classify makes that NotFound, and anything else a doubt.
 		return provider.Instance{}, fmt.Errorf("state of domain %s: %w", name, err)
@@ -56,6 +56,9 @@ func (p *Provider) get(ctx context.Context, id string) (provider.Instance, error
 		inst.Addresses = []string{address}
 	}
 	inst.State = stateOf(s.info, state, address != "")
+	if isStarting(state, reason) {
+		inst.State = provider.StateProvisioning // a Create is at work, or libvirt goes on with a dead one's
+	}
 	return inst, nil
 }
 

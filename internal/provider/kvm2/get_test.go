@@ -256,8 +256,10 @@ func TestGet_statesOfTheDomain(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		state  int32
+		why    int32 // libvirt's reason for the state
 		want   provider.State
 	}{
+		"starting up":  {reason: "libvirt shows a domain as paused until its QEMU is up", state: fakePaused, why: int32(libvirt.DomainPausedStartingUp), want: provider.StateProvisioning},
 		"paused":       {reason: "paused is not running, whatever address it had", state: fakePaused, want: provider.StateStopped},
 		"crashed":      {reason: "a crashed one neither", state: fakeCrashed, want: provider.StateStopped},
 		"pmsuspended":  {reason: "nor one that its guest suspended", state: int32(libvirt.DomainPmsuspended), want: provider.StateStopped},
@@ -268,12 +270,12 @@ func TestGet_statesOfTheDomain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := created(t)
 			guest{connected: true, agent: nic("192.0.2.7")}.on(r)
-			r.host.withDomain(testName, func(d *fakeDomain) { d.state = tc.state })
+			r.host.withDomain(testName, func(d *fakeDomain) { d.state, d.reason = tc.state, tc.why })
 			inst, err := r.Get(t.Context(), testID)
 			if err != nil || inst.State != tc.want {
 				t.Errorf("%s: %s, %v, want %s", tc.reason, inst.State, err, tc.want)
 			}
-			if tc.want == provider.StateStopped && len(inst.Addresses) != 0 {
+			if tc.want != provider.StateRunning && len(inst.Addresses) != 0 {
 				t.Errorf("%s: addresses %v of an instance that does not run", tc.reason, inst.Addresses)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
@@ -206,26 +207,42 @@ func TestFetch_silentServerIsGivenUp(t *testing.T) {
 
 // A slow reader is not the server's fault: the time of an upload that is held up does not count.
 func TestFetch_idleCountsTheServersTimeOnly(t *testing.T) {
-	const idle = 30 * time.Millisecond
-	s := newServer(t, serveBytes(strings.Repeat("x", 4<<20), nil))
-	f := newFetcher(idle)
-	defer f.Close()
-	d, err := f.open(t.Context(), s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(d, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	passed := time.NewTimer(5 * idle)
-	<-passed.C
-	if n, err := io.Copy(io.Discard, d); err != nil || n != 4<<20-1 {
-		t.Errorf("read %d more bytes, %v, want all", n, err)
-	}
-	if err := d.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		body, server := io.Pipe()
+		f := newFetcher(time.Minute)
+		f.client.Transport = answerWith(body, 3)
+		d, err := f.open(t.Context(), "http://mirror.example.net/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = server.Write([]byte("abc")) // what goes wrong shows on the reader's side
+			_ = server.Close()
+		}()
+		if _, err := io.ReadFull(d, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute) // of the bubble's clock
+		if rest, err := io.ReadAll(d); err != nil || string(rest) != "bc" {
+			t.Errorf("read %q, %v, want the rest", rest, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
 }
+
+// answerWith is a transport whose answer to everything is body, which ends with the request.
+func answerWith(body *io.PipeReader, length int64) http.RoundTripper {
+	return roundTripFunc(func(req *http.Request) (*http.Response, error) {
+		context.AfterFunc(req.Context(), func() { _ = body.CloseWithError(req.Context().Err()) })
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: length, Body: body, Request: req}, nil
+	})
+}
+
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func TestFetch_cancelUnblocksARead(t *testing.T) {
 	s := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,10 @@ type limits struct {
 	handshake time.Duration
 	// open covers a forwarded channel and libvirt's greeting on it.
 	open time.Duration
-	// rpc covers one libvirt call, domainCreate the one that starts a guest, upload one transfer.
-	rpc, domainCreate, upload time.Duration
+	// rpc covers one libvirt call, domain one about a domain, domainCreate the one that starts a guest,
+	// upload one transfer. libvirt waits 30 s for another job on the domain before it answers
+	// (ErrOperationTimeout): giving up just before that would cost the connection for one busy domain.
+	rpc, domain, domainCreate, upload time.Duration
 	// closing is how long the far end may take to acknowledge a close before TCP is cut.
 	closing time.Duration
 	// keepaliveEvery is the time between two SSH keepalives. The link is cut when keepaliveMisses of
@@ -23,6 +25,7 @@ func defaultLimits() limits {
 		handshake:       10 * time.Second,
 		open:            10 * time.Second,
 		rpc:             30 * time.Second,
+		domain:          40 * time.Second,
 		domainCreate:    90 * time.Second,
 		upload:          20 * time.Minute,
 		closing:         2 * time.Second,
