@@ -13,6 +13,9 @@ type Script struct {
 	// Errors are what the client gives for each kind of fault. A kind without one cannot be made; Nothing, Hanging and
 	// Lost need none, but Lost is told as Dropped.
 	Errors map[FaultKind]error
+	// Tell, where it is set, gives what the client says of a call that meets one of Errors, for example with the
+	// call's host in it.
+	Tell func(Call, FaultKind, error) error
 	// Drop, where it is set, ends the connections to a host: with Dropped, Lost and Unreachable.
 	Drop func(host string)
 
@@ -75,7 +78,7 @@ func (s *Script) Down(host string) error {
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
 		if f.Kind == Unreachable && (f.Host == "" || f.Host == host) {
-			return s.Errors[Unreachable]
+			return s.tell(Call{Host: host}, Unreachable)
 		}
 	}
 	return nil
@@ -103,12 +106,20 @@ func (s *Script) Through(ctx context.Context, c Call, effect func() error) error
 			return err
 		}
 		s.drop(c.Host)
-		return s.Errors[Dropped]
+		return s.tell(c, Dropped)
 	case Dropped, Unreachable:
 		s.drop(c.Host)
 	default:
 	}
-	return s.Errors[f.Kind]
+	return s.tell(c, f.Kind)
+}
+
+func (s *Script) tell(c Call, kind FaultKind) error {
+	err := s.Errors[kind]
+	if s.Tell != nil {
+		err = s.Tell(c, kind, err)
+	}
+	return err
 }
 
 func (s *Script) drop(host string) {
