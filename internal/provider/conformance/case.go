@@ -20,7 +20,7 @@ func Cases() []Case {
 	return slices.Concat(
 		createCases, createCutCases, createConflictCases, createRefuseCases, createAsyncCases,
 		getCases, getDoubtCases, getAddressCases, deleteCases, deleteForeignCases, deleteCutCases,
-		listCases, everyCases, contextCases, checkCases, optionalCases,
+		listCases, everyCases, contextCases, checkCases, optionalCases, firstDayCases,
 		accessCases, logCases, spanCases, observedCases,
 	)
 }

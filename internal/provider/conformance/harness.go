@@ -74,6 +74,8 @@ type Harness struct {
 	// HoldWork keeps the backend working on the instances that are made, or removed, from now on, until released. For
 	// asynchronous providers, and for those that resume a Delete.
 	HoldWork func(ctx context.Context) (release func(), err error)
+	// GuestPrints lets the guest of an instance write a text wherever its first-boot work writes, and end badly.
+	GuestPrints func(ctx context.Context, id, text string) error
 	// Connections counts those that are open to the backend.
 	Connections func() int
 	// Hypervisor gives the address of the host behind a zone.

@@ -32,13 +32,16 @@ func ruleByID(id string) (Rule, bool) {
 
 // has says which optional interfaces a provider has.
 var has = map[string]func(provider.Provider) bool{
-	"Checker":      is[provider.Checker],
-	"Identifier":   is[provider.Identifier],
-	"Watcher":      is[provider.Watcher],
-	"Renderer":     is[provider.Renderer],
-	"Closer":       is[provider.Closer],
-	"Guarder":      is[provider.Guarder],
-	"MACAddresser": is[provider.MACAddresser],
+	"Checker":       is[provider.Checker],
+	"Identifier":    is[provider.Identifier],
+	"Watcher":       is[provider.Watcher],
+	"Renderer":      is[provider.Renderer],
+	"Closer":        is[provider.Closer],
+	"Guarder":       is[provider.Guarder],
+	"ImageKeeper":   is[provider.ImageKeeper],
+	"Consoler":      is[provider.Consoler],
+	"GuestReporter": is[provider.GuestReporter],
+	"Diagnoser":     is[provider.Diagnoser],
 }
 
 func is[T any](p provider.Provider) bool {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/go-logr/logr"
@@ -95,11 +96,20 @@ func (l scriptedLink) Open(ctx context.Context) (conn, error) {
 	return observe(&scriptedConn{c, l.s.script, l.host}, l.s.log, l.host), nil
 }
 
+// scriptedConn embeds nothing, so that a call which is added to the seam cannot go past the script.
 type scriptedConn struct {
-	conn
+	conn   conn
 	script *conformance.Script
 	host   string
 }
+
+var _ conn = (*scriptedConn)(nil)
+
+func (c *scriptedConn) Done() <-chan struct{} { return c.conn.Done() }
+
+func (c *scriptedConn) Close() error { return c.conn.Close() }
+
+func (c *scriptedConn) HostTime(ctx context.Context) (time.Time, error) { return c.conn.HostTime(ctx) }
 
 // callKind says what a call of the seam is for.
 func callKind(name string) conformance.CallKind {
@@ -140,6 +150,30 @@ func (c *scriptedConn) ConnectGetHostname(ctx context.Context) (string, error) {
 
 func (c *scriptedConn) ConnectGetCapabilities(ctx context.Context) (string, error) {
 	return through(ctx, c, "ConnectGetCapabilities", func() (string, error) { return c.conn.ConnectGetCapabilities(ctx) })
+}
+
+func (c *scriptedConn) ConnectGetDomainCapabilities(ctx context.Context, virt virtualization) (string, error) {
+	return through(ctx, c, "ConnectGetDomainCapabilities", func() (string, error) { return c.conn.ConnectGetDomainCapabilities(ctx, virt) })
+}
+
+func (c *scriptedConn) ConnectListAllStoragePools(ctx context.Context) ([]pool, error) {
+	return through(ctx, c, "ConnectListAllStoragePools", func() ([]pool, error) { return c.conn.ConnectListAllStoragePools(ctx) })
+}
+
+func (c *scriptedConn) QEMUDomainAgentCommand(ctx context.Context, d domain, command string) (string, error) {
+	return through(ctx, c, "QEMUDomainAgentCommand", func() (string, error) { return c.conn.QEMUDomainAgentCommand(ctx, d, command) })
+}
+
+func (c *scriptedConn) InterfaceLookupByName(ctx context.Context, name string) (hostInterface, error) {
+	return through(ctx, c, "InterfaceLookupByName", func() (hostInterface, error) { return c.conn.InterfaceLookupByName(ctx, name) })
+}
+
+func (c *scriptedConn) InterfaceGetXMLDesc(ctx context.Context, i hostInterface) (string, error) {
+	return through(ctx, c, "InterfaceGetXMLDesc", func() (string, error) { return c.conn.InterfaceGetXMLDesc(ctx, i) })
+}
+
+func (c *scriptedConn) StorageVolDownload(ctx context.Context, v volume, offset, length uint64) ([]byte, error) {
+	return through(ctx, c, "StorageVolDownload", func() ([]byte, error) { return c.conn.StorageVolDownload(ctx, v, offset, length) })
 }
 
 func (c *scriptedConn) ConnectListAllDomains(ctx context.Context) ([]domain, error) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -34,6 +35,9 @@ func specAxes() conformance.Axes {
 	}
 }
 
+// goodImage is where the mirror has the image that the hosts have already.
+const goodImage = "/egress.qcow2"
+
 // urlSecret is the signature in the URL of an image.
 const urlSecret = "S3NTINEL-signature-of-an-image"
 
@@ -57,15 +61,21 @@ func newScriptedWorld(t *testing.T, s conformance.Setup) *scriptedWorld {
 		cacheTestImage(t, h)
 		w.hosts = append(w.hosts, h)
 	}
-	w.mirror = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		_, _ = rw.Write([]byte("<html>no image</html>")) // the client may have left
+	w.mirror = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		content := qcow2Bytes(64 << 10)
+		if r.URL.Path != goodImage {
+			content = []byte("<html>no image</html>")
+		}
+		rw.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		_, _ = rw.Write(content) // the client may have left
 	}))
 	w.dialer = newFakeDialer(w.hosts...)
 	w.seam = newScripted(w.dialer, s.Log)
 	w.entry = testConfig(t, w.hosts...)
-	bad := testImage(t)
-	bad.URL, bad.SHA256 = w.mirror.URL+"/egress.qcow2?signature="+urlSecret, hexSum([]byte("another image"))
-	w.entry.KVM2.Images["bad"] = bad
+	good, bad := testImage(t), testImage(t)
+	good.URL = w.mirror.URL + goodImage + "?signature=" + urlSecret
+	bad.URL, bad.SHA256 = w.mirror.URL+"/bad.qcow2?signature="+urlSecret, hexSum([]byte("another image"))
+	w.entry.KVM2.Images["egress"], w.entry.KVM2.Images["bad"] = good, bad
 	return w
 }
 
