@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -30,6 +31,7 @@ type desk struct {
 	dir     string
 	env     map[string]string
 	stdin   string
+	in      io.Reader // instead of stdin
 	// probe answers for the proxy.
 	probe func(probe.Options) (probe.Result, error)
 	// wrap changes the providers that are built.
@@ -108,13 +110,20 @@ func (d *desk) runIn(ctx context.Context, args ...string) ended {
 	var out, errs bytes.Buffer
 	app := egressctl.App{
 		Registry: provider.Registry{provider.TypeKVM2: d.factory},
-		In:       strings.NewReader(d.stdin), Out: &out, Err: &errs,
+		In:       d.input(), Out: &out, Err: &errs,
 		Getenv:  func(key string) string { return d.env[key] },
 		Probe:   func(_ context.Context, r probe.Options) (probe.Result, error) { return d.probe(r) },
 		Version: "v1.2.3",
 	}
 	code := app.Run(ctx, args)
 	return ended{out.String(), errs.String(), code}
+}
+
+func (d *desk) input() io.Reader {
+	if d.in != nil {
+		return d.in
+	}
+	return strings.NewReader(d.stdin)
 }
 
 func (d *desk) factory(e provider.Entry, opts provider.Options) (provider.Provider, error) {

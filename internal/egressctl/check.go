@@ -10,12 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/egressctl/output"
-	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/egressctl/state"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
 const checkHelp = `Check the providers file and every host in it, of every entry or of the one of --entry, all at the same
-time. Nothing is changed on a host.
+time. Nothing is changed on a host. It needs no state directory.
+
+Beside the way in, libvirt and the pool it looks for what would only show when the first VM starts: firmware,
+virtualization, bridge, room, clock. Each finding comes with what mends it. An Error makes the host not
+ready; a Warning or a Note does not.
 
 The exit code is 0 when all is well, 8 when a host is not ready, 2 when there is a problem in the file;
 the entries without one are checked all the same.`
@@ -57,7 +60,9 @@ type hostResult struct {
 	Message        string            `json:"message"`
 	LatencySeconds float64           `json:"latencySeconds"`
 	Details        []provider.Detail `json:"details"`
-	latency        time.Duration
+	// Findings of a closer look, the worst first.
+	Findings []provider.Finding `json:"findings"`
+	latency  time.Duration
 }
 
 // checkProblem is one problem of the providers file.
@@ -72,15 +77,11 @@ func (r *runner) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := r.openState()
-	if err != nil {
-		return err
-	}
 	entries, broken, err := conf.selected(r.entryName)
 	if err != nil {
 		return err
 	}
-	hosts, err := r.checkHosts(ctx, conf, entries, dir)
+	hosts, err := r.checkHosts(ctx, entries)
 	if err != nil {
 		return err
 	}
@@ -97,12 +98,12 @@ func (r *runner) check(ctx context.Context) error {
 }
 
 // checkHosts asks all entries at once, and gives their hosts in the file's order.
-func (r *runner) checkHosts(ctx context.Context, conf *configuration, entries []provider.Entry, dir *state.Dir) ([]hostResult, error) {
+func (r *runner) checkHosts(ctx context.Context, entries []provider.Entry) ([]hostResult, error) {
 	results := make([][]hostResult, len(entries))
 	errs := make([]error, len(entries))
 	var wg sync.WaitGroup
 	for i, entry := range entries {
-		wg.Go(func() { results[i], errs[i] = r.checkEntry(ctx, conf, entry, dir) })
+		wg.Go(func() { results[i], errs[i] = r.checkEntry(ctx, entry) })
 	}
 	wg.Wait()
 	all := []hostResult{}
@@ -112,22 +113,27 @@ func (r *runner) checkHosts(ctx context.Context, conf *configuration, entries []
 	return all, firstOf(errs)
 }
 
-func (r *runner) checkEntry(ctx context.Context, conf *configuration, entry provider.Entry, dir *state.Dir) ([]hostResult, error) {
-	t, err := r.build(ctx, conf, entry, dir)
+func (r *runner) checkEntry(ctx context.Context, entry provider.Entry) ([]hostResult, error) {
+	t, err := r.inspector(entry)
 	if err != nil {
 		return nil, err
 	}
 	checker, ok := provider.As[provider.Checker](t.provider)
 	if !ok {
 		return []hostResult{{Entry: entry.Name, Ready: true, Reason: "NotChecked",
-			Message: "providers of type " + entry.Type + " have no check", Details: []provider.Detail{}}}, t.close()
+			Message: "providers of type " + entry.Type + " have no check", Details: []provider.Detail{}, Findings: []provider.Finding{}}}, t.close()
 	}
+	closer := r.lookCloser(ctx, t)
 	var out []hostResult
 	for _, h := range checker.Check(ctx) {
-		out = append(out, hostResult{
+		result := hostResult{
 			Entry: entry.Name, Host: h.Host, Ready: h.Ready, Reason: h.Reason, Message: output.Clean(h.Message),
 			LatencySeconds: h.Latency.Seconds(), Details: append([]provider.Detail{}, h.Details...), latency: h.Latency,
-		})
+		}
+		if found, ok := closer[h.Host]; ok {
+			result.addDiagnosis(<-found)
+		}
+		out = append(out, result)
 	}
 	return out, t.close()
 }
@@ -186,10 +192,13 @@ func (r *runner) printCheck(result checkResult) error {
 	for _, h := range result.Hosts {
 		rows = append(rows, h.row(wide))
 	}
-	return local(output.Table(r.Out, header, rows))
+	if err := output.Table(r.Out, header, rows); err != nil {
+		return local(err)
+	}
+	return r.printFindings(result.Hosts)
 }
 
-func (h hostResult) row(wide bool) []string {
+func (h *hostResult) row(wide bool) []string {
 	ready := "no"
 	if h.Ready {
 		ready = "yes"

@@ -1,6 +1,7 @@
 package egressctl_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -70,6 +71,57 @@ func TestCheck_problemsOfTheFileWithTheirPaths(t *testing.T) {
 		t.Errorf("want every problem of the broken entry, and the other entry's host: %+v", got)
 	}
 	wantFailure(t, d.run("check", "--config", d.write("list.yaml", "- 1\n")), egressctl.CodeUsage, "list.yaml")
+}
+
+// diagnoser finds what it is given, by zone.
+type diagnoser struct {
+	*fake.Provider
+	findings map[string][]provider.Finding
+	errs     map[string]error
+}
+
+func (d diagnoser) Diagnose(_ context.Context, zone string) ([]provider.Finding, error) {
+	return d.findings[zone], d.errs[zone]
+}
+
+func TestCheck_findingsWithTheirRemedies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, "aspen", "beelink", "cedar")
+		d.backend.FailHost("cedar", fake.Unreachable())
+		d.wrap = func(p *fake.Provider) provider.Provider {
+			return diagnoser{p, map[string][]provider.Finding{
+				"aspen": {{Severity: provider.SeverityWarning, Reason: "NoKVM", Message: "host aspen: no KVM", Remedy: "modprobe kvm_intel"}},
+				"beelink": {{Severity: provider.SeverityError, Reason: "FirmwareUnavailable", Message: "host beelink: no UEFI", Remedy: "apt-get install ovmf"},
+					{Severity: provider.SeverityNote, Reason: "ClockNotChecked", Message: "host beelink: no shell\x1b[2J", Remedy: "timedatectl"}},
+			}, map[string]error{"cedar": fake.Unreachable()}}
+		}
+		e := d.run("check")
+		want := `ENTRY       HOST      READY   REASON                LATENCY   MESSAGE
+kvm2-home   aspen     yes     Ready                 0s        the host aspen can be used
+kvm2-home   beelink   no      FirmwareUnavailable   0s        host beelink: no UEFI
+`
+		if !strings.HasPrefix(e.out, want) {
+			t.Errorf("want the hosts first:\n%s\ngot:\n%s", want, e.out)
+		}
+		_, findings, _ := strings.Cut(e.out, "\n\n")
+		wantFindings := `ENTRY       HOST      SEVERITY   REASON                FOUND                        REMEDY
+kvm2-home   aspen     Warning    NoKVM                 host aspen: no KVM           modprobe kvm_intel
+kvm2-home   beelink   Error      FirmwareUnavailable   host beelink: no UEFI        apt-get install ovmf
+kvm2-home   beelink   Note       ClockNotChecked       host beelink: no shell�[2J   timedatectl
+`
+		if diff := cmp.Diff(wantFindings, findings); diff != "" {
+			t.Errorf("findings, and none of a host that the check could not reach: -want, +got:\n%s", diff)
+		}
+		if e.code != egressctl.CodeNotReady || !strings.Contains(e.err, "beelink of kvm2-home (FirmwareUnavailable)") || strings.Contains(e.err, "aspen") {
+			t.Errorf("exit code %d, %q: an Error makes a host not ready, a Warning does not", e.code, e.err)
+		}
+	})
+}
+
+func TestCheck_needsNoStateDirectory(t *testing.T) {
+	d := newDesk(t, "beelink")
+	d.env["EGRESSCTL_STATE_DIR"] = "/proc/nowhere"
+	d.must("check")
 }
 
 func TestCheck_endsInTime(t *testing.T) {

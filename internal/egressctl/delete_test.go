@@ -149,7 +149,17 @@ func TestDelete_forgetWorksWhenTheEntryIsGone(t *testing.T) {
 	d.must(open("berlin-1")...)
 	d.write("providers.yaml", "checkURL: none\nproviders:\n"+entry("other", "cedar"))
 	d.must("delete", "berlin-1", "--forget")
-	wantFailure(t, d.run("delete", "berlin-1", "--forget"), egressctl.CodeUsage, "--entry")
+}
+
+func TestDelete_forgetSaysWhenNothingWasRecorded(t *testing.T) {
+	d := newDesk(t, "beelink")
+	if e := d.must("delete", "berlin-1", "--forget"); !strings.Contains(e.out, "nothing is recorded of berlin-1") {
+		t.Errorf("without an entry it says %q", e.out)
+	}
+	e := d.must("delete", "berlin-1", "--forget", "--entry", "kvm2-home", "-o", "json")
+	if !strings.Contains(e.out, `"forgotten": false`) {
+		t.Errorf("a script is told that something was forgotten: %s", e.out)
+	}
 }
 
 func TestDelete_waitsForACreateOfTheSameInstance(t *testing.T) {

@@ -21,11 +21,11 @@ type draft struct {
 }
 
 // draft reads the flags and the files that they name. prior may be nil.
-func (r *runner) draft(t *target, f *proxyFlags, prior *state.Record) (draft, error) {
+func (r *runner) draft(ctx context.Context, t *target, f *proxyFlags, prior *state.Record) (draft, error) {
 	var d draft
 	var err error
 	if f.userDataFile != "" {
-		if d.userData, err = readFile(f.userDataFile, r.In); err != nil {
+		if d.userData, err = readFile(ctx, f.userDataFile, r.In); err != nil {
 			return d, fail(CodeUsage, "--user-data-file: %w", err)
 		}
 		if len(d.userData) == 0 {
@@ -45,18 +45,18 @@ func (r *runner) draft(t *target, f *proxyFlags, prior *state.Record) (draft, er
 	if err := choicesOf(t.entry).complete(t.entry.Name, &d.inputs.Placement); err != nil {
 		return d, err
 	}
-	err = d.readPassword(r, f)
+	err = d.readPassword(ctx, r, f)
 	return d, err
 }
 
-func (d *draft) readPassword(r *runner, f *proxyFlags) (err error) {
+func (d *draft) readPassword(ctx context.Context, r *runner, f *proxyFlags) (err error) {
 	if d.inputs.AuthUser == "" {
 		if f.generatePassword || f.passwordFile != "" {
 			return fail(CodeUsage, "a password needs a user: give --auth-user")
 		}
 		return nil
 	}
-	d.password, err = f.password(r)
+	d.password, err = f.password(ctx, r)
 	return err
 }
 
@@ -76,7 +76,7 @@ func (r *runner) settle(ctx context.Context, t *target, name string, f *proxyFla
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.draft(t, f, prior)
+	d, err := r.draft(ctx, t, f, prior)
 	if err != nil {
 		return nil, err
 	}

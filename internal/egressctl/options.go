@@ -144,7 +144,7 @@ func ordered(values []string) []string {
 
 // readKeys reads public keys, one a line; empty lines and comments are left out.
 func readKeys(path string) ([]string, error) {
-	data, err := readFile(path, nil)
+	data, err := readPath(path)
 	if err != nil {
 		return nil, fail(CodeUsage, "--ssh-key-file: %w", err)
 	}

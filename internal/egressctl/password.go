@@ -1,6 +1,7 @@
 package egressctl
 
 import (
+	"context"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
@@ -22,12 +23,12 @@ type password struct {
 func (p password) given() bool { return p.generate || p.text != "" }
 
 // password reads it from where the flags or the environment have it.
-func (f *proxyFlags) password(r *runner) (password, error) {
+func (f *proxyFlags) password(ctx context.Context, r *runner) (password, error) {
 	switch {
 	case f.generatePassword:
 		return password{generate: true}, nil
 	case f.passwordFile != "":
-		data, err := readFile(f.passwordFile, r.In)
+		data, err := readFile(ctx, f.passwordFile, r.In)
 		if err != nil {
 			return password{}, fail(CodeUsage, "--password-file: %w", err)
 		}

@@ -75,7 +75,7 @@ func (r *runner) renderInstance(ctx context.Context, name string, f *renderFlags
 	if !ok {
 		return fail(CodeUsage, "%s: providers of type %s cannot render", t.entry.Name, t.entry.Type)
 	}
-	rec, err := r.renderRecord(t, name, f)
+	rec, err := r.renderRecord(ctx, t, name, f)
 	if err != nil {
 		return err
 	}
@@ -94,12 +94,12 @@ func (r *runner) renderInstance(ctx context.Context, name string, f *renderFlags
 }
 
 // renderRecord is what create would record.
-func (r *runner) renderRecord(t *target, name string, f *renderFlags) (*state.Record, error) {
+func (r *runner) renderRecord(ctx context.Context, t *target, name string, f *renderFlags) (*state.Record, error) {
 	prior, err := t.load(name)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.draft(t, &f.proxyFlags, prior)
+	d, err := r.draft(ctx, t, &f.proxyFlags, prior)
 	if err != nil {
 		return nil, err
 	}

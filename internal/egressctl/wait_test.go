@@ -3,6 +3,7 @@ package egressctl_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"strings"
 	"testing"
@@ -157,6 +158,12 @@ func TestInterrupt_saysHowToGoOn(t *testing.T) {
 			[]string{"list"}, []string{"interrupted"}},
 		"Checking": {"the host is slow", func(d *desk) <-chan struct{} { return d.backend.Block(fake.Check).Arrived() },
 			[]string{"check"}, []string{"interrupted"}},
+		"Reading": {"nobody writes to standard input", func(d *desk) <-chan struct{} {
+			asked, hold := make(chan struct{}, 1), make(chan struct{})
+			d.t.Cleanup(func() { close(hold) })
+			d.in = readerFunc(func([]byte) (int, error) { asked <- struct{}{}; <-hold; return 0, io.EOF })
+			return asked
+		}, []string{"create", "berlin-1", "--auth-user", "alice", "--password-file", "-"}, []string{"interrupted"}},
 		"Getting": {"the host is slow", func(d *desk) <-chan struct{} { return d.backend.Block(fake.Get).Arrived() },
 			[]string{"get", "berlin-1"}, []string{"interrupted"}},
 	}
@@ -221,3 +228,8 @@ func TestCreate_showsTheImageTransfer(t *testing.T) {
 		}
 	})
 }
+
+// readerFunc is a reader that is one function.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
