@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
-const getHelp = `Show one instance as its host has it now, with what is recorded here of how it was made.
+const getHelp = `Show one instance as its host has it now, with what is recorded here of how it was made, and with
+what cloud-init ended with where the guest tells.
 
 With --show-password, a password that "create --generate-password" made is part of the proxy URL. It is
 the only command that prints one. A password that you chose is not kept, only its hash.`
@@ -53,6 +56,7 @@ func (r *runner) get(ctx context.Context, name string, showPassword bool) (err e
 		return err
 	}
 	v := viewOf(t.entry.Name, inst, rec)
+	v.Guest = t.askGuest(ctx, inst)
 	if showPassword {
 		if rec == nil || rec.Password == "" {
 			return fail(CodeUsage, "%s: there is no password to show for %s: only one made by --generate-password is kept", t.entry.Name, name)
@@ -62,4 +66,17 @@ func (r *runner) get(ctx context.Context, name string, showPassword bool) (err e
 		}
 	}
 	return r.printView(&v)
+}
+
+// askGuest asks a guest once what its cloud-init ended with; nil where it does not tell.
+func (t *target) askGuest(ctx context.Context, inst provider.Instance) *provider.GuestReport {
+	reporter, ok := provider.As[provider.GuestReporter](t.provider)
+	if !ok || inst.State == provider.StateStopped {
+		return nil
+	}
+	report, err := reporter.GuestReport(ctx, inst.ID)
+	if err != nil || report.State == provider.GuestUnknown {
+		return nil // the instance is what was asked for
+	}
+	return &report
 }

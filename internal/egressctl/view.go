@@ -35,6 +35,8 @@ type view struct {
 	AuthUser     string     `json:"authUser,omitempty"`
 	// ProxyURL has the user name, and the password only where it was asked for.
 	ProxyURL string `json:"proxyURL,omitempty"`
+	// Guest is what the guest says of its cloud-init; get asks for it.
+	Guest *provider.GuestReport `json:"guest,omitempty"`
 	// Serving, Verified and EgressIP are set by a create that waited.
 	Serving  bool   `json:"serving,omitempty"`
 	Verified bool   `json:"verified,omitempty"`
@@ -105,6 +107,10 @@ func (v *view) fields() [][2]string {
 	if v.CreatedAt != nil {
 		created = v.CreatedAt.UTC().Format(time.RFC3339)
 	}
+	guestSays := ""
+	if v.Guest != nil {
+		guestSays = v.Guest.Message
+	}
 	return [][2]string{
 		{"Name", v.Name},
 		{"State", v.State},
@@ -118,6 +124,7 @@ func (v *view) fields() [][2]string {
 		{"Address", strings.Join(v.Addresses, ", ")},
 		{"Proxy URL", v.ProxyURL},
 		{"Egress IP", v.EgressIP},
+		{"Guest", guestSays},
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 func (r *runner) wait(ctx context.Context, t *target, rec *state.Record) (*view, error) {
 	r.meter.Start()
 	defer r.meter.Stop()
-	missing := "nothing is known of it yet"
+	missing, guest := "nothing is known of it yet", t.guest(rec.ID)
 	for {
 		v, status, err := r.look(ctx, t, rec)
 		switch {
@@ -34,6 +34,9 @@ func (r *runner) wait(ctx context.Context, t *target, rec *state.Record) (*view,
 			return v, nil
 		case ctx.Err() == nil: // else the status tells of the end only
 			missing = output.Clean(status)
+			if said := guest.says(ctx); said != "" {
+				missing += "; " + said
+			}
 			r.meter.Say(fmt.Sprintf("waiting for %s on %s", rec.Name, t.place(rec)), missing)
 		}
 		if !pause(ctx) {
@@ -68,8 +71,8 @@ func (r *runner) look(ctx context.Context, t *target, rec *state.Record) (v *vie
 		r.log.V(1).Info("not read, looking again", "entry", at.entry, "name", rec.Name, "error", err.Error())
 		return nil, unnamed(at.entry, err).Error(), nil
 	case inst.State == provider.StateStopped:
-		return nil, "", fail(CodeNotServing, "%s: %s has stopped while it was waited for: start it again with %q, or look at its console",
-			at, rec.Name, r.again("create", t.entry.Name, rec.Name))
+		return nil, "", fail(CodeNotServing, "%s: %s has stopped while it was waited for: start it again with %q, or look at its console with %q",
+			at, rec.Name, r.again("create", t.entry.Name, rec.Name), r.again("console", t.entry.Name, rec.Name))
 	}
 	view := viewOf(t.entry.Name, inst, rec)
 	if inst.State != provider.StateRunning || view.Address == "" {
@@ -83,6 +86,6 @@ func (r *runner) gaveUp(ctx context.Context, t *target, rec *state.Record, missi
 	if interrupted(ctx) {
 		return r.interruptedCreate("waiting for", t, rec)
 	}
-	return fail(CodeNotServing, "%s: no request passed through %s within --wait-timeout: %s; it stays: run %q to wait on, or %q to remove it",
-		t.place(rec), rec.Name, missing, r.again("create", t.entry.Name, rec.Name), r.again("delete", t.entry.Name, rec.Name))
+	return fail(CodeNotServing, "%s: no request passed through %s within --wait-timeout: %s; it stays: run %q to see its console, %q to wait on, or %q to remove it",
+		t.place(rec), rec.Name, missing, r.again("console", t.entry.Name, rec.Name), r.again("create", t.entry.Name, rec.Name), r.again("delete", t.entry.Name, rec.Name))
 }

@@ -21,27 +21,46 @@ func (p *Provider) Get(ctx context.Context, id string) (provider.Instance, error
 	return inst, nil
 }
 
-func (p *Provider) get(ctx context.Context, id string) (provider.Instance, error) {
+// found is an instance of ours, as it stands on its host.
+type found struct {
+	standing
+	conn       conn
+	host       provider.KVMHost
+	zone, name string
+}
+
+// lookUp finds the instance of an ID, or says as Get does why there is none.
+func (p *Provider) lookUp(ctx context.Context, id string) (found, error) {
 	zone, name, err := parseProviderID(id)
 	if err != nil {
-		return provider.Instance{}, err
+		return found{}, err
 	}
-	if _, ok := p.host(zone); !ok {
-		return provider.Instance{}, provider.Errorf(provider.ErrPermanent, provider.ReasonHostNotConfigured,
+	host, ok := p.host(zone)
+	if !ok {
+		return found{}, provider.Errorf(provider.ErrPermanent, provider.ReasonHostNotConfigured,
 			"host %s is not among the entry's hosts: put it back, or give the instance up", zone)
 	}
 	c, err := p.hosts.control(ctx, zone)
 	if err != nil {
-		return provider.Instance{}, err
+		return found{}, err
 	}
 	s, err := look(ctx, c, name)
 	if err != nil {
-		return provider.Instance{}, err
+		return found{}, err
 	}
 	if !s.found || !p.owns(s.info) {
-		return provider.Instance{}, provider.Errorf(provider.ErrNotFound, provider.ReasonNotFound,
+		return found{}, provider.Errorf(provider.ErrNotFound, provider.ReasonNotFound,
 			"host %s has no instance %s of this installation", zone, name)
 	}
+	return found{s, c, host, zone, name}, nil
+}
+
+func (p *Provider) get(ctx context.Context, id string) (provider.Instance, error) {
+	f, err := p.lookUp(ctx, id)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	c, s, zone, name := f.conn, f.standing, f.zone, f.name
 	state, reason, err := c.DomainGetState(ctx, s.dom)
 	if err != nil {
 		// Gone since it was read: classify makes that NotFound, and anything else a doubt.

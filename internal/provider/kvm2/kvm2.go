@@ -33,6 +33,8 @@ var (
 	_ provider.MACAddresser = (*Provider)(nil)
 	_ provider.ImageKeeper  = (*Provider)(nil)
 	_ provider.Diagnoser    = (*Provider)(nil)
+
+	_ provider.GuestReporter = (*Provider)(nil)
 )
 
 // New builds the provider of an entry of type kvm2. It makes no connection. SSH files that cannot be
