@@ -61,6 +61,14 @@ k8s: ## Build the real control plane (etcd, kube-apiserver, kube-controller-mana
 image: ## Build the egress image (Debian, cloud-init, guest agent, squid), once per recipe.
 	./test/lab/image build
 
+.PHONY: image-files
+image-files: ## The files of the operator's image for amd64 and arm64, and its bills of materials: what docker build needs.
+	./hack/operator-image files
+
+.PHONY: image-operator
+image-operator: ## Build the operator's image for amd64 and arm64, without a daemon: bin/operator-image/operator.tar.
+	./hack/operator-image build
+
 .PHONY: manifests
 manifests: ## Generate the CRDs and the operator's role under config/ from the Go sources.
 	$(TOOL) controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
@@ -141,6 +149,10 @@ test-controllers: k8s ## The controllers and the manifests on a real API server,
 .PHONY: test-e2e
 test-e2e: build k8s ## A Proxy from apply to a request through it and back to nothing, on the running lab.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=e2e -count=1 -timeout 30m ./test/e2e/
+
+.PHONY: test-image
+test-image: ## The operator's image: two builds have one digest, and nothing is in it that should not be.
+	$(GOTESTSUM) -tags=integration -count=1 -timeout 30m ./test/image/
 
 .PHONY: test-lab
 test-lab: ## The lab leaves nothing behind (starts and ends a lab of its own).
