@@ -53,7 +53,7 @@ build: ## Build bin/operator and bin/egressctl.
 	go build -ldflags "$(LDFLAGS)" -o bin/egressctl ./cmd/egressctl
 
 .PHONY: k8s
-k8s: ## Build the real control plane (etcd, kube-apiserver, kube-controller-manager, kubectl) into bin/k8s.
+k8s: ## Build the real control plane and node (etcd, kube-apiserver, kubelet, kubectl and others) into bin/k8s.
 	./hack/k8s/build
 	go build -o bin/controlplane ./test/controlplane/cmd
 
@@ -165,7 +165,7 @@ lab-up: image ## Start the lab: LAB_HOSTS hosts (1), with libvirtd, QEMU, sshd, 
 	./test/lab/lab up
 
 .PHONY: lab-down
-lab-down: ## End the lab; nothing of it stays but LAB_DIR and the image.
+lab-down: node-down ## End the lab; nothing of it stays but LAB_DIR and the image.
 	./test/lab/lab down
 
 .PHONY: lab-status
@@ -175,6 +175,16 @@ lab-status: ## Hosts, domains, volumes and addresses of the lab.
 .PHONY: lab-shell
 lab-shell: ## A shell inside a host of the lab: HOST (kvm1).
 	./test/lab/lab shell $(or $(HOST),kvm1)
+
+##@ The node: Kubernetes beside the lab
+
+.PHONY: node-up
+node-up: k8s lab-up ## Start a real node on the lab's switch: control plane, kubelet, containerd (needs root).
+	./test/node/node up
+
+.PHONY: node-down
+node-down: ## End the node; nothing of it stays.
+	./test/node/node down
 
 .PHONY: clean
 clean: ## Remove what was built, the egress image included.

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# How the lab says what it does, waits and gives up.
+# How the lab, and the node that uses these too, say what they do, wait and give up.
+program=${program:-lab}
 
 fail() {
   if [[ -n ${step_open:-} ]]; then echo; fi
-  printf 'lab: %s\n' "$*" >&2
+  printf '%s: %s\n' "$program" "$*" >&2
   exit 1
 }
 
@@ -12,7 +13,7 @@ step() {
   local name=$1 start end
   shift
   start=${EPOCHREALTIME/./}
-  printf 'lab: %-42s' "$name"
+  printf '%s: %-42s' "$program" "$name"
   step_open=1
   "$@"
   step_open=
