@@ -132,7 +132,7 @@ test-integration-kvm2: ## The kvm2 provider against the host that KVM2_TEST_* na
 
 .PHONY: test-lab-kvm2
 test-lab-kvm2: ## kvm2's way to libvirt alone, and creates cut off at each call, on the running lab.
-	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run 'TestTransport|TestLab_' -timeout 20m ./internal/provider/kvm2/
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run 'TestTransport|TestLab_' -parallel 6 -timeout 20m ./internal/provider/kvm2/
 
 .PHONY: test-long
 test-long: ## 200 create, get, delete cycles of kvm2 that must leave nothing, on the running lab: about five minutes.

@@ -222,7 +222,7 @@ func TestFetch_idleCountsTheServersTimeOnly(t *testing.T) {
 		if _, err := io.ReadFull(d, make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Minute) // of the bubble's clock
+		<-time.After(5 * time.Minute) // of the bubble's clock
 		if rest, err := io.ReadAll(d); err != nil || string(rest) != "bc" {
 			t.Errorf("read %q, %v, want the rest", rest, err)
 		}
