@@ -39,6 +39,9 @@ func (e *exam) interfaces(rules []string, interfaces ...Interface) (provider.Ins
 }
 
 func getAddress(e *exam) {
+	if e.h.Axes["ip-source"] != "discovered" {
+		e.addressAtOnce()
+	}
 	inst, ok := e.interfaces(e.def.Rules,
 		Interface{Addresses: append(slices.Clone(useless), guestAddress)}, Interface{MAC: otherHardware, Addresses: []string{otherAddress}})
 	if !ok {
@@ -50,6 +53,18 @@ func getAddress(e *exam) {
 	}
 	e.must("R2.3.16", slices.Contains(inst.Addresses, guestAddress), "Get reports %q, want %s among them", inst.Addresses, guestAddress)
 	e.must("R2.3.17", !slices.Contains(inst.Addresses, otherAddress), "Get reports %s, the address of another interface", otherAddress)
+}
+
+// addressAtOnce looks at an instance that nobody gave an address behind the provider's back: where none has to be
+// discovered, it has one from the start.
+func (e *exam) addressAtOnce() {
+	inst, err := e.p.Get(e.ctx, e.create(e.request()))
+	e.need(err == nil, "get: %v", err)
+	e.must("R2.3.11", inst.State == provider.StateRunning && len(inst.Addresses) > 0,
+		"a new instance, whose address need not be discovered, has the state %q and the addresses %q", inst.State, inst.Addresses)
+	for _, address := range inst.Addresses {
+		e.must("R2.3.16", !slices.Contains(useless, address), "Get reports the address %s", address)
+	}
 }
 
 func getNoAddress(e *exam) {
