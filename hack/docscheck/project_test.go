@@ -188,7 +188,7 @@ func TestCheckProject_findsEachBrokenThing(t *testing.T) {
 		"configuration entry": {
 			reason: "an entry that the programs would refuse",
 			edit:   edit{"README.md", "providers: []", "providers: [{name: kvm2-home, type: lxc}]"},
-			want:   []string{`README.md:16: not a usable entry: providers[0].type: must be kvm2, is "lxc"`},
+			want:   []string{`README.md:16: not a usable entry: providers[0].type: must be kvm2 or static, is "lxc"`},
 		},
 		"cited rule": {
 			reason: "a document cites a rule that is gone",

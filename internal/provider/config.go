@@ -39,6 +39,8 @@ type Entry struct {
 	Type string     `json:"type"`
 	KVM  *KVMConfig `json:"kvm,omitempty"`
 	KVM2 *KVMConfig `json:"kvm2,omitempty"`
+
+	Static *StaticConfig `json:"static,omitempty"`
 }
 
 // BrokenEntry is an entry that cannot be used, and why. It is an error.
@@ -174,11 +176,14 @@ func (e *Entry) setBlocks() []block {
 			return validateKVMBlock(prefix, TypeKVM2, e.KVM2)
 		}})
 	}
+	if e.Static != nil {
+		blocks = append(blocks, block{TypeStatic, func(prefix string) Problems { return validateStatic(prefix, e.Static) }})
+	}
 	return blocks
 }
 
 // usableTypes are the types that an entry may have.
-var usableTypes = []string{TypeKVM2}
+var usableTypes = []string{TypeKVM2, TypeStatic}
 
 // validateEntry checks an entry and brings its block into its normal form.
 func validateEntry(path string, e *Entry) Problems {
