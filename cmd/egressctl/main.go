@@ -30,6 +30,7 @@ func run() int {
 
 	app := egressctl.App{
 		Registry: provider.Registry{provider.TypeKVM2: kvm2.New},
+		Axes:     map[string]map[string]string{provider.TypeKVM2: kvm2.Axes()},
 		In:       os.Stdin,
 		Out:      os.Stdout,
 		Err:      os.Stderr,

@@ -21,6 +21,8 @@ import (
 type App struct {
 	// Registry has the providers.
 	Registry provider.Registry
+	// Axes has the axis codes of each type of provider, which choose the contract's rules for it.
+	Axes map[string]map[string]string
 	// In is read for "-" as a file. Results go to Out, all else to Err.
 	In       io.Reader
 	Out, Err io.Writer

@@ -110,6 +110,7 @@ func (d *desk) runIn(ctx context.Context, args ...string) ended {
 	var out, errs bytes.Buffer
 	app := egressctl.App{
 		Registry: provider.Registry{provider.TypeKVM2: d.factory},
+		Axes:     map[string]map[string]string{provider.TypeKVM2: fake.Axes()},
 		In:       d.input(), Out: &out, Err: &errs,
 		Getenv:  func(key string) string { return d.env[key] },
 		Probe:   func(_ context.Context, r probe.Options) (probe.Result, error) { return d.probe(r) },

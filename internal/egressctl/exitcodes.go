@@ -33,7 +33,7 @@ const ExitCodes = `Exit codes:
   5    it may work later: host down, time-out, anything unclear
   6    the host has no room
   7    the instance runs, but no request passed through it in time
-  8    check: a host is not ready
+  8    check: a host is not ready; conformance: a rule of the contract is broken
   130  interrupted (SIGINT or SIGTERM); run the same command again to go on`
 
 // failure ends a command with a code. Its text is one sentence.

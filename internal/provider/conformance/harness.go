@@ -92,6 +92,9 @@ type Harness struct {
 
 	// Patience is how long one call may take that nothing holds up. 30 s where it is zero.
 	Patience time.Duration
+	// Stride lets a fault meet only each nth call of what it is swept over, where a call takes long. Every one where it
+	// is zero.
+	Stride int
 	// Many is how many instances a list is tried with. 200 where it is zero.
 	Many int
 }

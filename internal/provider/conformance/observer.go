@@ -71,6 +71,25 @@ func (o *observer) leftover(id string, err error) {
 	o.left = append(o.left, o.canary.hide(fmt.Sprintf("%s: %v", id, err)))
 }
 
+func (o *observer) leftovers() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.left)
+}
+
+// instances counts the IDs that creates have given.
+func (o *observer) instances() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ids := map[string]bool{}
+	for _, out := range o.outcomes {
+		if out.id != "" {
+			ids[out.id] = true
+		}
+	}
+	return len(ids)
+}
+
 // userData is recognised wherever it turns up.
 func (o *observer) userData() provider.Secret { return o.canary.userData() }
 

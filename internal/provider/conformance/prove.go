@@ -121,7 +121,7 @@ func (h *Harness) problem() string {
 
 // report puts the results of all cases together.
 func (p *proof) report() Report {
-	r := Report{Provider: p.title, Date: p.now().UTC().Truncate(time.Second), Interrupted: p.interrupted}
+	r := Report{Provider: p.title, Date: p.now().UTC().Truncate(time.Second), Interrupted: p.interrupted, Made: p.seen.instances(), Left: p.seen.leftovers()}
 	for _, rule := range rules {
 		merged := merge(rule.ID, p.results[rule.ID])
 		if len(p.results[rule.ID]) == 0 {

@@ -46,13 +46,17 @@ type Report struct {
 	Date     time.Time `json:"date"`
 	// Interrupted says that not every case ran.
 	Interrupted bool `json:"interrupted"`
+	// Made is how many instances were asked for.
+	Made int `json:"made"`
+	// Left is what the suite made and could not remove.
+	Left []string `json:"left,omitempty"`
 	// Results of all rules, in the contract's order.
 	Results []Result `json:"results"`
 }
 
 // Green reports whether nothing failed, was blocked, or did not run.
 func (r Report) Green() bool {
-	return !r.Interrupted && len(r.With(Failed)) == 0 && len(r.With(Blocked)) == 0
+	return !r.Interrupted && len(r.Left) == 0 && len(r.With(Failed)) == 0 && len(r.With(Blocked)) == 0
 }
 
 // With gives the ids of the rules of an outcome.

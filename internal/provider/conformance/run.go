@@ -38,7 +38,7 @@ func Run[Self T[Self]](t Self, newHarness NewHarness, options ...Option) {
 		})
 	}
 	report := p.report()
-	for _, left := range p.seen.left {
+	for _, left := range report.Left {
 		t.Errorf("the suite could not remove what it made: %s", left)
 	}
 	var table strings.Builder

@@ -23,6 +23,17 @@ type subject struct {
 
 func (e *exam) subject(p provider.Provider) *subject { return &subject{Provider: p, e: e} }
 
+// withoutLogger hides the logger that the caller of the suite has in its context.
+type withoutLogger struct{ context.Context }
+
+func (c withoutLogger) Value(key any) any {
+	value := c.Context.Value(key)
+	if _, ok := value.(logr.Logger); ok {
+		return nil
+	}
+	return value
+}
+
 // ended gives a context that has ended.
 func ended(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
@@ -42,7 +53,9 @@ func (s *subject) begin(ctx context.Context, method string) (context.Context, fu
 	if s.quietly {
 		return logr.NewContext(ctx, logr.Discard()), cancel
 	}
-	if !s.bare {
+	if s.bare {
+		ctx = withoutLogger{ctx}
+	} else {
 		ctx = logr.NewContext(ctx, s.e.seen.logger())
 	}
 	ctx, end := s.e.seen.span(ctx, method)

@@ -39,7 +39,7 @@ func (e *exam) everyCall(faults func(n int) []Fault, rules []string, round func(
 		e.lacks("fault injection", rules...)
 		return
 	}
-	for n := 1; n <= maxCalls; n++ {
+	for n := 1; n <= maxCalls; n += max(1, e.h.Stride) {
 		s := &sweep{e: e, faults: faults(n), nth: n}
 		round(s)
 		s.disarm()

@@ -25,16 +25,6 @@ func TestConformance(t *testing.T) {
 	}, conformance.Title("kvm2 over its scripted backend"))
 }
 
-// specAxes are the codes of docs/kvm2-provider-spec.md.
-func specAxes() conformance.Axes {
-	return conformance.Axes{
-		"create-return": "blocking", "provisioning-state": "create-blocks", "child-spans": "span-decorator", "quota": "detected",
-		"credentials": "mounted-files", "client-kind": "rpc-over-ssh", "gc-mark": "written-metadata", "created-at": "written-at-create",
-		"ip-source": "discovered", "list-partial": "fail-whole", "not-found": "error-code", "delete-return": "waits",
-		"secondary-resources": "explicit", "timeouts": "per-call", "logging": "tiered", "backend-test": "integration-tag",
-	}
-}
-
 // goodImage is where the mirror has the image that the hosts have already.
 const goodImage = "/egress.qcow2"
 
@@ -83,7 +73,7 @@ func (w *scriptedWorld) harness() *conformance.Harness {
 	zones := []string{"beelink", "nuc"}
 	const patience = 20 * time.Second
 	h := &conformance.Harness{
-		Provider: w.build(conformance.Variation{}), Name: testEntry, Type: provider.TypeKVM2, Owner: testOwner, Axes: specAxes(), Zones: zones,
+		Provider: w.build(conformance.Variation{}), Name: testEntry, Type: provider.TypeKVM2, Owner: testOwner, Axes: Axes(), Zones: zones,
 		Request: func() provider.CreateRequest {
 			uid := uuid.New().String()
 			return testRequest(func(r *provider.CreateRequest) {

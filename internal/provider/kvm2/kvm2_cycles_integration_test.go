@@ -87,6 +87,7 @@ func (it *integration) cycle(t *testing.T, p provider.Provider) {
 func (it *integration) useBlankImage(t *testing.T) {
 	t.Helper()
 	disk := make([]byte, 1<<20)
+	copy(disk, []byte{0xFA, 0xF4, 0xEB, 0xFD}) // cli, hlt, and again: a BIOS that starts it burns no processor
 	disk[510], disk[511] = 0x55, 0xAA
 	_, _ = rand.Read(disk[1024:1040]) // never fails
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
