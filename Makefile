@@ -134,6 +134,10 @@ test-integration-kvm2: ## The kvm2 provider against the host that KVM2_TEST_* na
 test-lab-kvm2: ## kvm2's way to libvirt alone, and creates cut off at each call, on the running lab.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run 'TestTransport|TestLab_' -parallel 6 -timeout 20m ./internal/provider/kvm2/
 
+.PHONY: test-conformance-kvm2
+test-conformance-kvm2: ## The contract's suite on kvm2 over the running lab's libvirtd and sshd: minutes, and 20 where there is no KVM.
+	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -run 'TestConformanceOnLibvirtd$$' -timeout 60m ./internal/provider/kvm2/
+
 .PHONY: test-long
 test-long: ## 200 create, get, delete cycles of kvm2 that must leave nothing, on the running lab: about five minutes.
 	@. ./hack/lab-env && KVM2_TEST_CYCLES=200 $(GOTESTSUM) -tags=integration -count=1 -run TestKVM2_cyclesLeaveNothing -timeout 40m ./internal/provider/kvm2/

@@ -37,8 +37,9 @@ func (w *realWorld) control(h *conformance.Harness) {
 			return w.hands.DomainDestroy(dom)
 		case conformance.Paused:
 			return w.hands.DomainSuspend(dom)
+		default:
+			return errors.ErrUnsupported
 		}
-		return errors.ErrUnsupported
 	}
 	h.Remove = func(_ context.Context, id string) error {
 		if _, err := w.find(id); err != nil {
