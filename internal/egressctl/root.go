@@ -71,7 +71,8 @@ func (a *App) root() *cobra.Command {
 	flags.CountVarP(&r.verbosity, "verbose", "v", "log to standard error: -v the outcome of each call, -vv its details")
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress and no hints")
 	cmd.AddCommand(r.checkCommand(), r.createCommand(), r.getCommand(), r.listCommand(),
-		r.deleteCommand(), r.renderCommand(), r.imagesCommand(), r.conformanceCommand(), r.versionCommand())
+		r.deleteCommand(), r.renderCommand(), r.imagesCommand(), r.consoleCommand(), r.conformanceCommand(),
+		r.versionCommand())
 	r.completeFlags(cmd)
 	return cmd
 }

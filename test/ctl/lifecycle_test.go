@@ -119,8 +119,8 @@ func TestCreate_killedAtAnyMomentEndsWithOneVM(t *testing.T) {
 		killed := killAfter(t, u, moment, create("killed-1")...)
 		u.must(t, create("killed-1")...)
 		domains, volumes := l.domains(t, pool), l.volumes(t, pool)
-		if len(domains) != 1 || len(volumes) != 4 {
-			t.Errorf("killed after %v (%s), then run again: domains %v, volumes %v; want one domain, and base, marker, overlay and seed",
+		if len(domains) != 1 || len(volumes) != 5 {
+			t.Errorf("killed after %v (%s), then run again: domains %v, volumes %v; want one domain, and base, marker, overlay, seed and console log",
 				moment, killed, domains, volumes)
 		}
 		u.must(t, "delete", "killed-1")

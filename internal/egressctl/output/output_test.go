@@ -83,3 +83,38 @@ func TestUnits(t *testing.T) {
 		t.Errorf("something made in the future, by another clock, is %q old, want 0s", got)
 	}
 }
+
+func TestConsole(t *testing.T) {
+	cases := map[string]struct{ reason, in, want string }{
+		"Plain":     {"text, tabs and lines stay", "a\tb: größer\n", "a\tb: größer\n"},
+		"Returns":   {"a serial line ends with both", "a\r\nb\r\n", "a\nb\n"},
+		"Overwrite": {"a lone return hides nothing", "secret\rharmless\n", "secret\nharmless\n"},
+		"Colour":    {"systemd's colours go", "[\x1b[0;32m  OK  \x1b[0m] Started\n", "[  OK  ] Started\n"},
+		"Screen":    {"firmware clears no screen", "\x1b[2J\x1b[01;01H\x1b[=3hBdsDxe\n", "BdsDxe\n"},
+		"Title":     {"a window keeps its title", "\x1b]0;owned\aa\x1b]0;owned\x1b\\b\n", "ab\n"},
+		"Charset":   {"nor its character set", "\x1b(0a\x1bMb\n", "ab\n"},
+		"OneByte":   {"the short form is a sequence too", "\u009b31mred\n", "red\n"},
+		"Bell":      {"other control characters are seen", "a\ab\x00c\x7f\n", "a\uFFFDb\uFFFDc\uFFFD\n"},
+		"Override":  {"a direction override hides no text", "a\u202eb\n", "a\uFFFDb\n"},
+		"Invalid":   {"bytes that are not UTF-8 do not pass", "a\xffb\n", "a\uFFFDb\n"},
+		"Cut":       {"a sequence without an end hides no further line", "a\x1b[31\nb\x1b]0;x\nc\n", "a\nb\nc\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, size := range []int{1, 2, 3, 1 << 10} { // as it may come
+				var b strings.Builder
+				c := &output.Console{W: &b}
+				for rest := tc.in; rest != ""; {
+					n := min(size, len(rest))
+					if _, err := c.Write([]byte(rest[:n])); err != nil {
+						t.Fatal(err)
+					}
+					rest = rest[n:]
+				}
+				if diff := cmp.Diff(tc.want, b.String()); diff != "" {
+					t.Errorf("%s, in pieces of %d: -want, +got:\n%s", tc.reason, size, diff)
+				}
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package kvm2
 import (
 	"context"
 	"fmt"
+	"path"
 	"time"
 
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
@@ -70,7 +71,8 @@ func (p *Provider) domainSpec(plan plan, disks diskPaths, virt virtualization, c
 		VCPUs: plan.machine.VCPUs, MemoryMiB: plan.machine.MemoryMiB,
 		Firmware: plan.image.Firmware, Bridge: plan.host.Bridge, MAC: macFor(plan.req.UID),
 		OverlayPath: disks.overlay, SeedPath: disks.seed,
-		Mark: mark{Managed: true, UID: plan.req.UID, Owner: p.owner, Ref: plan.req.Ref, CreatedAt: createdAt.UTC()},
-		Virt: virt,
+		ConsoleLogPath: path.Join(path.Dir(disks.overlay), consoleLogName(plan.req.Name)),
+		Mark:           mark{Managed: true, UID: plan.req.UID, Owner: p.owner, Ref: plan.req.Ref, CreatedAt: createdAt.UTC()},
+		Virt:           virt,
 	}
 }

@@ -105,7 +105,7 @@ func wantOneInstance(t *testing.T, h *fakeHost, at string, wantShared []string) 
 			t.Errorf("%s: state %d, autostart %v, persistent %v", at, d.state, d.autostart, d.config != nil)
 		}
 	})
-	if diff := cmp.Diff(bothVolumes(), own(h)); diff != "" {
+	if diff := cmp.Diff(startedVolumes(), own(h)); diff != "" {
 		t.Errorf("%s: volumes: -want, +got:\n%s", at, diff)
 	}
 	if diff := cmp.Diff(wantShared, shared(h)); diff != "" {

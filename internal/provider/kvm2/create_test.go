@@ -21,7 +21,7 @@ func TestCreate_makesOneRunningInstance(t *testing.T) {
 	if id := r.mustCreate(t, testRequest()); id != testID {
 		t.Errorf("ID %q, want %q", id, testID)
 	}
-	if diff := cmp.Diff(bothVolumes(), own(r.host)); diff != "" {
+	if diff := cmp.Diff(startedVolumes(), own(r.host)); diff != "" {
 		t.Errorf("volumes of the instance: -want, +got:\n%s", diff)
 	}
 	r.host.withDomain(testName, func(d *fakeDomain) {
@@ -518,7 +518,7 @@ func TestCreate_refusedRestartKeepsTheInstance(t *testing.T) {
 	if _, err := r.Create(t.Context(), testRequest()); err == nil {
 		t.Fatal("a refused start must be an error")
 	}
-	if diff := cmp.Diff(bothVolumes(), own(r.host)); diff != "" {
+	if diff := cmp.Diff(startedVolumes(), own(r.host)); diff != "" {
 		t.Errorf("volumes: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{testName}, r.host.domainNames()); diff != "" {

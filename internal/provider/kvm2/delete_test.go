@@ -55,6 +55,7 @@ func TestDelete_runningDomainDestroyedFirst(t *testing.T) {
 	want := []string{
 		"DomainDestroy " + testName, "DomainUndefineFlags " + testName,
 		"StorageVolDelete " + overlayName(testName), "StorageVolDelete " + seedName(testName),
+		"StorageVolDelete " + consoleLogName(testName),
 	}
 	if diff := cmp.Diff(want, writes(r.host.recorded())); diff != "" {
 		t.Errorf("destructive steps: -want, +got:\n%s", diff)
@@ -225,7 +226,7 @@ func TestDelete_destroyThatChangesNothingIsNotBelieved(t *testing.T) {
 	r := created(t)
 	r.host.arm(fault{method: "DomainDestroy", err: virErr(libvirt.ErrOperationInvalid, "Requested operation is not valid: domain is not running")})
 	wantErr(t, r.Delete(t.Context(), testID), provider.ErrTransient, reasonBusy)
-	if diff := cmp.Diff(bothVolumes(), own(r.host)); diff != "" {
+	if diff := cmp.Diff(startedVolumes(), own(r.host)); diff != "" {
 		t.Errorf("volumes of a running domain: -want, +got:\n%s", diff)
 	}
 }
@@ -279,7 +280,7 @@ func TestDelete_volumeOfARenamedDomainIsLeftAlone(t *testing.T) {
 		d.name, d.config.Name, d.live.Name = "kept-by-hand", "kept-by-hand", "kept-by-hand"
 	})
 	wantErr(t, r.Delete(t.Context(), testID), provider.ErrPermanent, provider.ReasonNotOurs)
-	if diff := cmp.Diff(bothVolumes(), own(r.host)); diff != "" {
+	if diff := cmp.Diff(startedVolumes(), own(r.host)); diff != "" {
 		t.Errorf("volumes of a running domain: -want, +got:\n%s", diff)
 	}
 }

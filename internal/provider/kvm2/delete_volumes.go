@@ -10,8 +10,8 @@ import (
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 )
 
-// removeVolumes removes the two volumes that belong to the name, found by their whole names and never
-// by a prefix or a backing chain, so that bases, markers and other instances' volumes stay.
+// removeVolumes removes the two volumes that belong to the name and its console log, found by their whole
+// names and never by a prefix or a backing chain, so that bases, markers and other instances' volumes stay.
 //
 // stood says that the domain was there and was removed. Where it was not, it may have been renamed, so
 // a volume goes only if no domain has it as a disk.
@@ -21,7 +21,7 @@ func (p *Provider) removeVolumes(ctx context.Context, c backend, pl pool, name s
 			return err
 		}
 	}
-	return nil
+	return p.removeConsoleLogs(ctx, c, pl, name)
 }
 
 // poolToClean gives the pool that holds an instance's volumes. A pool that libvirt does not know has none

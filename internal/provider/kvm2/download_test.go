@@ -32,6 +32,36 @@ func TestDownload_givesWhatComes(t *testing.T) {
 	}
 }
 
+// libvirtd's data may overtake its reply, up to the stream's end.
+func TestDownload_dataThatOvertakesTheReplyIsKept(t *testing.T) {
+	for name, late := range map[string]func(r *rpcRequest){
+		"some of it": func(r *rpcRequest) {
+			r.reply(nil)
+			r.stream(statusContinue, []byte("two"))
+			r.stream(statusContinue, nil)
+		},
+		"all of it": func(r *rpcRequest) {
+			r.stream(statusContinue, []byte("two"))
+			r.stream(statusContinue, nil)
+			r.reply(nil)
+		},
+	} {
+		peer := newRPCPeer().on(procStorageVolDownload, func(r *rpcRequest) {
+			if r.kind == typeCall {
+				r.stream(statusContinue, []byte("one"))
+				late(r)
+			}
+		})
+		c := openTestConn(t, peer, defaultLimits())
+		for range 2 {
+			got, err := c.StorageVolDownload(t.Context(), volume{Name: "log"}, 0, 1<<10)
+			if err != nil || string(got) != "onetwo" {
+				t.Errorf("%s came first: got %q, %v", name, got, err)
+			}
+		}
+	}
+}
+
 // A host that sends without end fills no memory, and blocks nothing that waits.
 func TestDownload_moreThanAskedForEndsTheConnection(t *testing.T) {
 	c := openTestConn(t, serveDownloads(newRPCPeer(), strings.Repeat("x", 600), strings.Repeat("y", 600), "z"), defaultLimits())

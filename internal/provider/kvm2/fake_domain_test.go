@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -196,6 +197,7 @@ func (h *fakeHost) start(d *fakeDomain) error {
 			return virErr(libvirt.ErrSystemError, "Cannot access storage file '"+path+"': No such file or directory")
 		}
 	}
+	h.openConsoleLog(d.config)
 	live := *d.config
 	d.live, d.id, d.state, d.reason = &live, h.nextID, fakeRunning, int32(libvirt.DomainRunningBooted)
 	h.nextID++
@@ -405,4 +407,27 @@ func xmlName(doc string) string {
 		return ""
 	}
 	return named.Name
+}
+
+// fakeConsole is what a guest writes to its serial port when it starts.
+const fakeConsole = "BdsDxe: failed to load Boot0001\n"
+
+// openConsoleLog is virtlogd, which makes the file of a serial port's log without libvirt's storage
+// driver, or goes on in it.
+func (h *fakeHost) openConsoleLog(config *libvirtxml.Domain) {
+	if config.Devices == nil || len(config.Devices.Serials) == 0 || config.Devices.Serials[0].Log == nil {
+		return
+	}
+	dir, name := path.Split(config.Devices.Serials[0].Log.File)
+	for _, p := range h.pools {
+		if p.path+"/" != dir {
+			continue
+		}
+		v := p.file(name)
+		if v == nil {
+			v = &fakeVolume{name: name, format: "raw", mode: "0600", mtime: fakeNow(), unlisted: true}
+			p.volumes = append(p.volumes, v)
+		}
+		v.content = append(v.content, fakeConsole...)
+	}
 }

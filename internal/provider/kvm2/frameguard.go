@@ -82,13 +82,11 @@ func (g *frameGuard) nextFrame() error {
 		return fmt.Errorf("the connection ended inside a frame: %w", err)
 	}
 	frame := bytes.NewBuffer(head) // grows with what comes, not with what is announced
-	if _, err := io.CopyN(frame, g.Conn, int64(length)-frameHeaderSize); err != nil {
+	_, err := io.CopyN(frame, g.Conn, int64(length)-frameHeaderSize)
+	if err != nil {
 		return fmt.Errorf("the connection ended inside a frame: %w", err)
 	}
-	pass, err := g.calls.accept(parseFrameHeader(head), frame.Bytes()[frameHeaderSize:])
-	if pass {
-		g.ready = frame.Bytes()
-	}
+	g.ready, err = g.calls.passed(frame.Bytes())
 	return err
 }
 

@@ -35,6 +35,7 @@ var (
 	_ provider.Diagnoser    = (*Provider)(nil)
 
 	_ provider.GuestReporter = (*Provider)(nil)
+	_ provider.Consoler      = (*Provider)(nil)
 )
 
 // New builds the provider of an entry of type kvm2. It makes no connection. SSH files that cannot be

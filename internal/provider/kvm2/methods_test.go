@@ -122,6 +122,9 @@ var attemptInName = regexp.MustCompile(`-[0-9a-f]{24}\.qcow2$`)
 // bothVolumes are what an instance has in the pool.
 func bothVolumes() []string { return []string{seedName(testName), overlayName(testName)} }
 
+// startedVolumes are those, and the log of a domain that was started.
+func startedVolumes() []string { return append([]string{consoleLogName(testName)}, bothVolumes()...) }
+
 // markedXML is a domain as somebody with virsh could define it, with the mark given, or none.
 func markedXML(t *testing.T, name, id string, m *mark) string {
 	t.Helper()
@@ -186,7 +189,7 @@ func writes(calls []fakeCall) []string {
 	for _, c := range calls {
 		switch c.Method {
 		case "DomainDefineXML", "DomainCreate", "DomainDestroy", "DomainUndefineFlags", "DomainSetAutostart",
-			"StorageVolCreateXML", "StorageVolUpload", "StorageVolDelete", "StoragePoolRefresh":
+			"StorageVolCreateXML", "StorageVolUpload", "StorageVolDelete":
 			out = append(out, fmt.Sprintf("%s %s", c.Method, c.Arg))
 		}
 	}

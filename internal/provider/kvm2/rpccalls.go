@@ -62,8 +62,9 @@ type rpcCalls struct {
 type rpcState struct {
 	program, procedure uint32
 
-	sent      bool // its frame was written
-	streaming bool // its reply came, and its stream is open
+	sent      bool     // its frame was written
+	streaming bool     // its reply came, and its stream is open
+	early     [][]byte // frames of its stream that came before its reply
 }
 
 func newRPCCalls() *rpcCalls {
@@ -111,6 +112,67 @@ func (c *rpcCalls) written() {
 	}
 	c.unsent = c.unsent[:0]
 	c.changed.Broadcast()
+}
+
+// maxEarly is how many bytes of a download may come before its reply.
+const maxEarly = 4 << 20
+
+// passed gives what the library is to get of a frame: nothing, the frame, or a reply with what came of
+// its stream before. libvirtd sends a download's data from another thread than the reply, and the first
+// of it may overtake; the library takes the first message for the reply, and the reply for the end.
+func (c *rpcCalls) passed(frame []byte) ([]byte, error) {
+	h := parseFrameHeader(frame)
+	if c.hold(h, frame) {
+		return nil, nil
+	}
+	pass, err := c.accept(h, frame[frameHeaderSize:])
+	if err != nil || !pass {
+		return nil, err
+	}
+	out := frame
+	for _, early := range c.release(h) {
+		pass, err := c.accept(parseFrameHeader(early), early[frameHeaderSize:])
+		if err != nil {
+			return nil, err
+		}
+		if pass {
+			out = append(out, early...)
+		}
+	}
+	return out, nil
+}
+
+// hold keeps a frame of a download whose reply has not come. More than a little is left to accept, which
+// refuses it.
+func (c *rpcCalls) hold(h frameHeader, frame []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, ok := c.waiting[h.serial]
+	if !ok || h.kind != typeStream || h.program != state.program || h.procedure != state.procedure || !state.downloads() || state.streaming {
+		return false
+	}
+	held := len(frame)
+	for _, f := range state.early {
+		held += len(f)
+	}
+	if held > maxEarly {
+		return false
+	}
+	state.early = append(state.early, frame)
+	return true
+}
+
+// release gives what was held for a call whose reply was just accepted.
+func (c *rpcCalls) release(h frameHeader) [][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, ok := c.waiting[h.serial]
+	if !ok || !state.streaming {
+		return nil
+	}
+	early := state.early
+	state.early = nil
+	return early
 }
 
 // accept tells whether a message is one that the library waits for. One to a call that is not in

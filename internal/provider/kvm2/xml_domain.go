@@ -26,8 +26,10 @@ type domainSpec struct {
 	MAC         string
 	OverlayPath string
 	SeedPath    string
-	Mark        mark
-	Virt        virtualization
+	// ConsoleLogPath is where the host keeps what the guest writes to its serial port.
+	ConsoleLogPath string
+	Mark           mark
+	Virt           virtualization
 }
 
 // domainXML describes the domain of s. What XML cannot carry unchanged, or what libvirt would refuse
@@ -68,7 +70,7 @@ func domainXML(s domainSpec) (string, error) {
 func (s domainSpec) check() error {
 	for field, value := range map[string]string{
 		"domain name": s.Name, "bridge": s.Bridge, "MAC": s.MAC, "overlay path": s.OverlayPath,
-		"seed path": s.SeedPath, "domain type": s.Virt.Type, "architecture": s.Virt.Arch,
+		"seed path": s.SeedPath, "console log path": s.ConsoleLogPath, "domain type": s.Virt.Type, "architecture": s.Virt.Arch,
 	} {
 		if err := checkFilled(field, value); err != nil {
 			return err
@@ -143,9 +145,11 @@ func (s domainSpec) devices() *libvirtxml.DomainDeviceList {
 			ROM: &libvirtxml.DomainROM{Enabled: "no"},
 		}},
 		// Cloud kernels write to the first serial port and hang without one. A pty drops what nobody
-		// reads, so it neither blocks the guest nor fills the host's disk.
+		// reads, so it does not block the guest. What was written is kept beside it by virtlogd, which
+		// begins a new file at 2 MiB and keeps three old ones; a start goes on in the file.
 		Serials: []libvirtxml.DomainSerial{{
 			Source: &libvirtxml.DomainChardevSource{Pty: &libvirtxml.DomainChardevSourcePty{}},
+			Log:    &libvirtxml.DomainChardevLog{File: s.ConsoleLogPath, Append: "on"},
 			Target: &libvirtxml.DomainSerialTarget{Port: &first},
 		}},
 		Consoles: []libvirtxml.DomainConsole{{
@@ -204,6 +208,8 @@ type domainInfo struct {
 	BackingPaths []string
 	// AgentConnected says that the guest agent has opened its port.
 	AgentConnected bool
+	// ConsoleLog is the file that keeps what the first serial port gets, "" for a domain without.
+	ConsoleLog string
 	// Active says that the domain has an ID, so it is not shut off.
 	Active bool
 }
@@ -226,6 +232,9 @@ func parseDomain(xml string) (domainInfo, error) {
 	}
 	for _, disk := range dom.Devices.Disks {
 		info.addDisk(disk)
+	}
+	if serials := dom.Devices.Serials; len(serials) > 0 && serials[0].Log != nil {
+		info.ConsoleLog = serials[0].Log.File
 	}
 	for _, iface := range dom.Devices.Interfaces {
 		if iface.MAC != nil && iface.MAC.Address != "" {

@@ -26,7 +26,7 @@ func testSpec(mods ...func(*domainSpec)) domainSpec {
 	s := domainSpec{
 		Name: "proxy-1a2b3c-berlin-0f1e2d3c", UID: testUID, VCPUs: 2, MemoryMiB: 1024,
 		Bridge: "br0", MAC: macFor(testUID),
-		OverlayPath: "/srv/vms/images/vm.qcow2", SeedPath: "/srv/vms/images/vm-seed.iso",
+		OverlayPath: "/srv/vms/images/vm.qcow2", SeedPath: "/srv/vms/images/vm-seed.iso", ConsoleLogPath: "/srv/vms/images/vm-1-console.log",
 		Mark: testMark(), Virt: virtualization{Type: virtKVM, Arch: "x86_64", Machine: "q35"},
 	}
 	for _, mod := range mods {
@@ -279,7 +279,7 @@ func TestDomainXML_roundTripsSpecialCharacters(t *testing.T) {
 		`lan & dmz`, `p'1`, `say "hi"`, `é ü 漢`, `x'/><source file='/etc/shadow`, `]]><disk type="volume"/>`, `&lt;`, `<!--`, `a  b`,
 	} {
 		spec := testSpec(func(s *domainSpec) {
-			s.Bridge, s.OverlayPath, s.SeedPath = odd, "/p/"+odd, "/q/"+odd
+			s.Bridge, s.OverlayPath, s.SeedPath, s.ConsoleLogPath = odd, "/p/"+odd, "/q/"+odd, "/r/"+odd
 			s.Mark.Owner, s.Mark.Ref = odd, odd
 		})
 		out, doc := mustDomainXML(t, spec)
@@ -292,7 +292,7 @@ func TestDomainXML_roundTripsSpecialCharacters(t *testing.T) {
 		}
 		want := domainInfo{
 			Name: spec.Name, UUID: testUID, Mark: spec.Mark, HasMark: true,
-			MACs: []string{spec.MAC}, DiskPaths: []string{"/p/" + odd, "/q/" + odd},
+			MACs: []string{spec.MAC}, DiskPaths: []string{"/p/" + odd, "/q/" + odd}, ConsoleLog: "/r/" + odd,
 		}
 		if diff := cmp.Diff(want, info); diff != "" {
 			t.Errorf("%q: -want, +got:\n%s", odd, diff)

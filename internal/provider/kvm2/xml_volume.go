@@ -2,6 +2,7 @@ package kvm2
 
 import (
 	"fmt"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -21,6 +22,21 @@ func overlayName(name string) string { return name + ".qcow2" }
 
 // seedName gives the name of an instance's cloud-init volume.
 func seedName(name string) string { return name + "-seed.iso" }
+
+// consoleLogName gives the name of the file with an instance's console. virtlogd makes it when the domain
+// starts, so it is a volume from the next refresh of the pool on.
+func consoleLogName(name string) string { return name + "-console.log" }
+
+// isConsoleLog reports whether a volume is an instance's console log, or one of the older files that
+// virtlogd keeps under its name with a number.
+func isConsoleLog(volume, name string) bool {
+	number, ok := strings.CutPrefix(volume, consoleLogName(name))
+	if !ok || number == "" {
+		return ok
+	}
+	number, ok = strings.CutPrefix(number, ".")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+}
 
 // overlayVolumeXML describes a qcow2 volume of sizeBytes over the file at basePath. The base's format is
 // stated: libvirt records an unstated one as raw, and the guest would read qcow2 headers as its disk.
