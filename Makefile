@@ -138,6 +138,16 @@ test-lab-kvm2: ## kvm2's way to libvirt alone, and creates cut off at each call,
 test-conformance-kvm2: ## The contract's suite on kvm2 over the running lab's libvirtd and sshd: minutes, and 20 where there is no KVM.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -run 'TestConformanceOnLibvirtd$$' -timeout 60m ./internal/provider/kvm2/
 
+.PHONY: conformance
+conformance: ## Make docs/conformance.md: the contract's suite on the fake, on kvm2 over its fake, and on kvm2 over the running lab.
+	@. ./hack/lab-env && rm -rf bin/conformance && mkdir -p bin/conformance && export CONFORMANCE_JSON=$(CURDIR)/bin/conformance && \
+	  go test -count=1 -run 'TestConformance$$' ./internal/provider/fake && \
+	  mv bin/conformance/TestConformance.json bin/conformance/1-fake.json && \
+	  go test -count=1 -run 'TestConformance$$' ./internal/provider/kvm2 && \
+	  mv bin/conformance/TestConformance.json bin/conformance/2-kvm2.json && \
+	  go test -count=1 -tags=integration -run 'TestConformanceOnLibvirtd$$' -timeout 60m ./internal/provider/kvm2 && \
+	  go run ./hack/conformancedoc bin/conformance > bin/conformance.md && mv bin/conformance.md docs/conformance.md
+
 .PHONY: test-long
 test-long: ## 200 create, get, delete cycles of kvm2 that must leave nothing, on the running lab: about five minutes.
 	@. ./hack/lab-env && KVM2_TEST_CYCLES=200 $(GOTESTSUM) -tags=integration -count=1 -run TestKVM2_cyclesLeaveNothing -timeout 40m ./internal/provider/kvm2/
