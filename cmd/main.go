@@ -25,6 +25,7 @@ import (
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/probe"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider/kvm2"
+	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider/static"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/providerfile"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/providerhealth"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/tracing"
@@ -34,7 +35,7 @@ import (
 var version = "unknown"
 
 // registry has the types that an entry may have.
-var registry = provider.Registry{provider.TypeKVM2: kvm2.New}
+var registry = provider.Registry{provider.TypeKVM2: kvm2.New, provider.TypeStatic: static.New}
 
 func main() {
 	opts, err := parseFlags(os.Args[1:], os.Stdout)

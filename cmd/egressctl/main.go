@@ -15,6 +15,7 @@ import (
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/probe"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider/kvm2"
+	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider/static"
 )
 
 // version is set when a release is linked.
@@ -29,8 +30,8 @@ func run() int {
 	context.AfterFunc(ctx, stop)
 
 	app := egressctl.App{
-		Registry: provider.Registry{provider.TypeKVM2: kvm2.New},
-		Axes:     map[string]map[string]string{provider.TypeKVM2: kvm2.Axes()},
+		Registry: provider.Registry{provider.TypeKVM2: kvm2.New, provider.TypeStatic: static.New},
+		Axes:     map[string]map[string]string{provider.TypeKVM2: kvm2.Axes(), provider.TypeStatic: static.Axes()},
 		In:       os.Stdin,
 		Out:      os.Stdout,
 		Err:      os.Stderr,

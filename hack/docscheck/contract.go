@@ -35,7 +35,7 @@ var (
 
 // interfaces are the optional ones that a rule's condition can name.
 var interfaces = []string{"Checker", "Identifier", "Watcher", "Renderer", "Closer", "Guarder",
-	"ImageKeeper", "Consoler", "GuestReporter", "Diagnoser"}
+	"ImageKeeper", "Consoler", "GuestReporter", "Diagnoser", "Preconfigured"}
 
 func readContract(doc document) contract {
 	c := contract{doc: doc, axes: map[string][]string{}, rows: doc.rowsUnder("row")}

@@ -17,6 +17,7 @@ import (
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/probe"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider"
 	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider/fake"
+	"gitea.home.hrajfrisbee.cz/kacerr/egress-proxies-operator/internal/provider/static"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,8 +110,8 @@ func (d *desk) run(args ...string) ended { return d.runIn(d.t.Context(), args...
 func (d *desk) runIn(ctx context.Context, args ...string) ended {
 	var out, errs bytes.Buffer
 	app := egressctl.App{
-		Registry: provider.Registry{provider.TypeKVM2: d.factory},
-		Axes:     map[string]map[string]string{provider.TypeKVM2: fake.Axes()},
+		Registry: provider.Registry{provider.TypeKVM2: d.factory, provider.TypeStatic: static.New},
+		Axes:     map[string]map[string]string{provider.TypeKVM2: fake.Axes(), provider.TypeStatic: static.Axes()},
 		In:       d.input(), Out: &out, Err: &errs,
 		Getenv:  func(key string) string { return d.env[key] },
 		Probe:   func(_ context.Context, r probe.Options) (probe.Result, error) { return d.probe(r) },

@@ -127,7 +127,11 @@ func (d *draft) record(t *target, name string, prior *state.Record) (*state.Reco
 		Entry: t.entry.Name, Name: name, UID: t.uid(name), InstanceName: t.instanceName(name),
 		CreatedAt: time.Now().UTC(), Inputs: d.inputs, CheckURL: t.checkURL, UserData: d.userData,
 	}
-	if d.userData == nil {
+	if _, ok := provider.As[provider.Preconfigured](t.provider); ok {
+		if err := d.existing(rec, prior); err != nil {
+			return nil, err
+		}
+	} else if d.userData == nil {
 		if err := d.setPassword(rec, prior); err != nil {
 			return nil, err
 		}

@@ -15,6 +15,10 @@ type choices struct {
 }
 
 func choicesOf(e provider.Entry) choices {
+	if c := e.Static; c != nil {
+		only := []string{provider.StaticPlacement}
+		return choices{zones: c.Zones(), machineTypes: only, images: only}
+	}
 	c := e.KVM2
 	if c == nil {
 		return choices{}

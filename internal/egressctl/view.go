@@ -58,6 +58,12 @@ func viewOf(entry string, inst provider.Instance, rec *state.Record) view {
 	if rec != nil {
 		v.addRecord(rec)
 	}
+	if inst.Port != 0 {
+		v.Port = inst.Port
+		if v.ProxyURL != "" {
+			v.ProxyURL = v.proxyURL("")
+		}
+	}
 	return v
 }
 

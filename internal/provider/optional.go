@@ -8,7 +8,7 @@ import (
 )
 
 // As finds an optional interface of p: Checker, Identifier, Watcher, Renderer, Closer, Guarder,
-// MACAddresser, ImageKeeper, Consoler, GuestReporter or Diagnoser. It looks through the decorator of
+// MACAddresser, ImageKeeper, Consoler, GuestReporter, Diagnoser or Preconfigured. It looks through the decorator of
 // Registry.New, and what it returns is decorated too. A type assertion on a decorated provider finds
 // none, so that one cannot be found that is not there.
 func As[T any](p Provider) (T, bool) {
@@ -41,6 +41,7 @@ var _ interface {
 	Consoler
 	GuestReporter
 	Diagnoser
+	Preconfigured
 } = optional{}
 
 // Check has a span like the four methods.
@@ -85,6 +86,8 @@ func (o optional) GuardedDestinations(p Placement) ([]string, error) {
 }
 
 func (o optional) MACFor(req CreateRequest) string { return o.inner.(MACAddresser).MACFor(req) }
+
+func (o optional) Preconfigured() { o.inner.(Preconfigured).Preconfigured() }
 
 func (o optional) Images(ctx context.Context, zone string) ([]BaseImage, error) {
 	ctx, span := o.start(ctx, "images", attribute.String(attrZone, zone))

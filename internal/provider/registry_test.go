@@ -72,6 +72,8 @@ func (p full) GuestReport(ctx context.Context, _ string) (provider.GuestReport, 
 	return provider.GuestReport{State: provider.GuestDone}, p.backendCall(ctx)
 }
 
+func (p full) Preconfigured() {}
+
 func (p full) Diagnose(ctx context.Context, _ string) ([]provider.Finding, error) {
 	return nil, p.backendCall(ctx)
 }
@@ -305,8 +307,9 @@ func TestAs_findsExactlyWhatIsThere(t *testing.T) {
 	type found struct {
 		Checker, Identifier, Watcher, Renderer, Closer, Guarder bool
 		ImageKeeper, Consoler, GuestReporter, Diagnoser         bool
+		Preconfigured                                           bool
 	}
-	all := found{true, true, true, true, true, true, true, true, true, true}
+	all := found{true, true, true, true, true, true, true, true, true, true, true}
 	look := func(p provider.Provider) found {
 		var f found
 		_, f.Checker = provider.As[provider.Checker](p)
@@ -319,6 +322,7 @@ func TestAs_findsExactlyWhatIsThere(t *testing.T) {
 		_, f.Consoler = provider.As[provider.Consoler](p)
 		_, f.GuestReporter = provider.As[provider.GuestReporter](p)
 		_, f.Diagnoser = provider.As[provider.Diagnoser](p)
+		_, f.Preconfigured = provider.As[provider.Preconfigured](p)
 		return f
 	}
 	cases := map[string]struct {

@@ -50,6 +50,8 @@ type Instance struct {
 	State State  `json:"state"`
 	// Addresses are IPv4 addresses as text, the one to use first. Empty unless known.
 	Addresses []string `json:"addresses"`
+	// Port on which the proxy listens, where the instance is Preconfigured and its address is known. 0 where it is the one that the user-data says.
+	Port int `json:"port,omitempty"`
 	// MACs are the hardware addresses of the instance's interfaces, lower case, with colons.
 	MACs []string `json:"macs"`
 	// CreatedAt as written at creation, UTC. Zero when the mark does not say.

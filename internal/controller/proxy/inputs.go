@@ -40,6 +40,9 @@ func (r *Reconciler) gather(ctx context.Context, p *v1alpha1.Proxy, prov provide
 		user: auth.user, password: auth.password, probeUser: auth.user, probePassword: auth.password,
 		checkURL: r.Providers.CheckURL(),
 	}
+	if _, ok := provider.As[provider.Preconfigured](prov); ok {
+		return in, r.existing(p, in)
+	}
 	hashed := []any{p.Spec.Port, p.Spec.AllowedSources, p.Spec.AllowedDestinations, p.Spec.AllowedPrivateDestinations, p.Spec.SSHAuthorizedKeys}
 
 	var userData provider.Secret

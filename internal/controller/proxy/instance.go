@@ -26,7 +26,7 @@ func (r *Reconciler) observe(_ context.Context, s *pass) (reconcile.Result, erro
 		p.Status.Address, p.Status.Endpoint = "", ""
 		if len(last.instance.Addresses) > 0 {
 			p.Status.Address = last.instance.Addresses[0]
-			p.Status.Endpoint = net.JoinHostPort(p.Status.Address, strconv.Itoa(int(p.Spec.Port)))
+			p.Status.Endpoint = net.JoinHostPort(p.Status.Address, portOf(p, last.instance))
 		}
 		if at := last.instance.CreatedAt; !at.IsZero() {
 			p.Status.ProvisionedAt = &metav1.Time{Time: at}
@@ -92,10 +92,10 @@ func (r *Reconciler) startObserve(ctx context.Context, s *pass) {
 	r.begin(ctx, s, jobObserve, func(ctx context.Context) {
 		o := outcome{kind: jobObserve, basis: basis}
 		o.instance, o.err = prov.Get(ctx, p.Status.ProviderID)
-		if address := addressOf(&o, p.Status.Address); address != "" {
+		if endpoint := endpointOf(&o, p); endpoint != "" {
 			o.probed = true
 			o.probe, o.probeErr = r.Probe(ctx, probe.Options{
-				Endpoint: net.JoinHostPort(address, strconv.Itoa(int(p.Spec.Port))),
+				Endpoint: endpoint,
 				User:     in.probeUser, Password: in.probePassword,
 				CheckURL: in.checkURL, Timeout: probeTimeout,
 			})
@@ -105,18 +105,26 @@ func (r *Reconciler) startObserve(ctx context.Context, s *pass) {
 	})
 }
 
-// addressOf is where to send the request: the address that the instance has, or, where its host cannot
+// endpointOf is where to send the request: the address that the instance has, or, where its host cannot
 // be asked, the one that it had. A proxy works on when its hypervisor's management does not answer.
-func addressOf(o *outcome, known string) string {
+func endpointOf(o *outcome, p *v1alpha1.Proxy) string {
 	switch {
 	case o.gone():
 		return ""
 	case o.err != nil:
-		return known
+		return p.Status.Endpoint
 	case o.instance.State == provider.StateRunning && len(o.instance.Addresses) > 0:
-		return o.instance.Addresses[0]
+		return net.JoinHostPort(o.instance.Addresses[0], portOf(p, o.instance))
 	}
 	return ""
+}
+
+// portOf is where the proxy listens: where the instance says, or else where its user-data told it to.
+func portOf(p *v1alpha1.Proxy, inst provider.Instance) string {
+	if inst.Port != 0 {
+		return strconv.Itoa(inst.Port)
+	}
+	return strconv.Itoa(int(p.Spec.Port))
 }
 
 func (r *Reconciler) begin(ctx context.Context, s *pass, kind jobKind, work func(context.Context)) {

@@ -21,6 +21,6 @@ func Cases() []Case {
 		createCases, createCutCases, createConflictCases, createRefuseCases, createAsyncCases,
 		getCases, getDoubtCases, getAddressCases, deleteCases, deleteForeignCases, deleteCutCases,
 		listCases, everyCases, contextCases, checkCases, optionalCases, firstDayCases,
-		accessCases, logCases, spanCases, observedCases,
+		preconfiguredCases, accessCases, logCases, spanCases, observedCases,
 	)
 }

@@ -11,6 +11,7 @@ import (
 var getCases = []Case{
 	{Name: "get of an instance", Safe: true, Rules: []string{"R2.3.1", "R2.3.18", "R2.3.19"}, try: getTells},
 	{Name: "every answer after a restart", Rules: []string{"R2.1.5", "R2.3.18"}, try: getAfterRestart},
+	{Name: "get before the first create", Safe: true, Rules: []string{"R2.3.21"}, try: getBeforeCreate},
 	{Name: "get after delete", Safe: true, Rules: []string{"R2.3.2"}, try: getAfterDelete},
 	{Name: "get of what has no mark", Rules: []string{"R2.3.6"}, try: getUnmarked},
 	{Name: "get of another owner's instance", Rules: []string{"R2.3.7"}, try: getForeign},
@@ -76,6 +77,20 @@ func idsOf(list []provider.Instance) []string {
 		out = append(out, inst.ID)
 	}
 	return out
+}
+
+// getBeforeCreate asks on a backend in which a harness may not have made anything yet, as a controller does that finds
+// the ID of its first instance written down.
+func getBeforeCreate(e *exam) {
+	identifier, ok := provider.As[provider.Identifier](e.h.Provider)
+	if !ok {
+		e.lacks("ID before the first create", "R2.3.21")
+		return
+	}
+	id, err := identifier.IDFor(e.request())
+	e.need(err == nil, "ID of a request: %v", err)
+	_, err = e.p.Get(e.ctx, id)
+	e.mustBe("R2.3.21", err, provider.ErrNotFound, "", "Get before the first Create")
 }
 
 func getAfterDelete(e *exam) {

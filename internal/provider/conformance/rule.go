@@ -42,6 +42,7 @@ var has = map[string]func(provider.Provider) bool{
 	"Consoler":      is[provider.Consoler],
 	"GuestReporter": is[provider.GuestReporter],
 	"Diagnoser":     is[provider.Diagnoser],
+	"Preconfigured": is[provider.Preconfigured],
 }
 
 func is[T any](p provider.Provider) bool {

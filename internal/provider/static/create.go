@@ -86,15 +86,14 @@ const changes = 32
 func (a *attempt) run(ctx context.Context) error {
 	for range changes {
 		f, err := a.find(ctx, a.at, a.again)
-		if provider.ReasonOf(err) == ReasonLeaseDirectoryUnavailable && !a.prepared {
+		if err != nil {
+			return err
+		}
+		if f.held == nil && !a.prepared {
 			a.prepared = true
 			if err := a.store.Prepare(ctx, a.at.zone); err != nil {
 				return classify(a.at.zone, "make the folders for leases", err)
 			}
-			continue
-		}
-		if err != nil {
-			return err
 		}
 		whole, err := a.step(ctx, f)
 		switch {

@@ -49,12 +49,19 @@ func (d directory) Read(_ context.Context, _, file string) ([]byte, error) {
 		return content, err
 	}
 	// Gone, or the whole directory is: only the first proves anything (R2.3.3).
-	if _, err := os.Stat(filepath.Dir(d.path(file))); errors.Is(err, fs.ErrNotExist) {
-		return nil, errNoDirectory
-	} else if err != nil {
+	if err := d.isThere(); err != nil {
 		return nil, err
 	}
 	return nil, errAbsent
+}
+
+// isThere asks for the folder that the user makes: an empty mount point has none.
+func (d directory) isThere() error {
+	_, err := os.Stat(d.path(folderEndpoints))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNoDirectory
+	}
+	return err
 }
 
 // read neither follows a link nor waits at a pipe that somebody put there.
@@ -76,9 +83,6 @@ func (d directory) read(file string) ([]byte, error) {
 func (d directory) Claims(context.Context, string) ([]string, error) {
 	entries, err := os.ReadDir(d.path(folderEndpoints))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(d.root); err == nil {
-			return nil, nil // nothing was ever leased: a list may say so, and nobody takes it for a proof (R12.4)
-		}
 		return nil, errNoDirectory
 	} else if err != nil {
 		return nil, err
@@ -111,14 +115,14 @@ func (d directory) Make(_ context.Context, _, file string, content []byte) error
 	return d.sync(filepath.Dir(file))
 }
 
-// Prepare implements store. The lease directory itself is the user's to make: below a mount point, one that is not
-// mounted is missed, and not made anew.
+// Prepare implements store. The folder of the leased endpoints is the user's to make: a directory that is not mounted
+// is then missed, and not made anew.
 func (d directory) Prepare(context.Context, string) error {
-	for _, folder := range []string{folderTemporary, folderInstances, folderEndpoints} {
-		err := os.Mkdir(d.path(folder), dirMode)
-		if errors.Is(err, fs.ErrNotExist) {
-			return errNoDirectory
-		} else if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := d.isThere(); err != nil {
+		return err
+	}
+	for _, folder := range []string{folderTemporary, folderInstances} {
+		if err := os.Mkdir(d.path(folder), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -195,7 +199,7 @@ func (d directory) Replace(_ context.Context, _, file string, from, to []byte) e
 
 // Remove implements store. There is no unlink(2) on a condition, so the file is moved aside first, under a name that
 // is nobody else's, and looked at there: what turns out to be another's lease goes back.
-func (d directory) Remove(_ context.Context, _, file string, content []byte) error {
+func (d directory) Remove(ctx context.Context, zone, file string, content []byte) error {
 	got, err := d.read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -208,7 +212,10 @@ func (d directory) Remove(_ context.Context, _, file string, content []byte) err
 	aside := d.temporaryName()
 	err = os.Rename(d.path(file), aside)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		if _, err := os.Lstat(d.path(file)); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(errChanged, d.Prepare(ctx, zone)) // somebody removed the folder tmp: the next call has it
 	} else if err != nil {
 		return err
 	}
@@ -236,9 +243,10 @@ func (d directory) sync(folder string) error {
 
 // Writable implements store by access(2), which knows modes, read-only mounts and users.
 func (d directory) Writable(context.Context, string) error {
-	if err := unix.Access(d.root, unix.W_OK|unix.X_OK); errors.Is(err, fs.ErrNotExist) {
-		return errNoDirectory
-	} else if err != nil {
+	if err := d.isThere(); err != nil {
+		return err
+	}
+	if err := unix.Access(d.root, unix.W_OK|unix.X_OK); err != nil {
 		return fmt.Errorf("write in %s: %w", d.root, err)
 	}
 	for _, folder := range []string{folderTemporary, folderInstances, folderEndpoints} {

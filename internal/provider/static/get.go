@@ -45,7 +45,9 @@ func describe(r *record, holds bool) provider.Instance {
 		inst.CreatedAt = time.Time{}
 	}
 	if holds {
-		inst.Addresses = r.addresses()
+		if inst.Addresses = r.addresses(); inst.Addresses != nil {
+			inst.Port = r.Port
+		}
 		inst.State = provider.StateRunning
 	}
 	if inst.UID == "" || (holds && len(inst.Addresses) == 0) {

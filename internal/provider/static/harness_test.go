@@ -36,6 +36,9 @@ func newRig(dir string, perZone map[string]int, zones ...string) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.Mkdir(filepath.Join(root, folderEndpoints), dirMode); err != nil {
+		return nil, err
+	}
 	r := &rig{root: root, config: provider.StaticConfig{LeaseDirectory: root}}
 	for i, zone := range zones {
 		for n := range perZone[zone] {
@@ -119,16 +122,6 @@ func (s scripted) Dial(ctx context.Context, zone, address string) error {
 	return s.through(ctx, zone, "Dial", conformance.Read, func() error { return s.store.Dial(ctx, zone, address) })
 }
 
-// axes are the codes of docs/static-provider-spec.md.
-func axes() conformance.Axes {
-	return conformance.Axes{
-		"create-return": "blocking", "provisioning-state": "create-blocks", "child-spans": "none", "quota": "configured",
-		"credentials": "none", "client-kind": "in-process", "gc-mark": "lease-record", "created-at": "written-at-create",
-		"ip-source": "configured", "list-partial": "fail-whole", "not-found": "own-record", "delete-return": "waits",
-		"secondary-resources": "explicit", "timeouts": "per-call", "logging": "outcome-only", "backend-test": "none",
-	}
-}
-
 // newHarness is the provider as the conformance suite tries it: over a real directory, two zones of endpoints.
 func newHarness(dir string, s conformance.Setup) (*conformance.Harness, error) {
 	zones := []string{"attic", "cellar"}
@@ -161,7 +154,7 @@ func newHarness(dir string, s conformance.Setup) (*conformance.Harness, error) {
 		return nil, err
 	}
 	return &conformance.Harness{
-		Provider: p, Name: entryName, Type: provider.TypeStatic, Owner: ownerName, Axes: axes(), Zones: zones,
+		Provider: p, Name: entryName, Type: provider.TypeStatic, Owner: ownerName, Axes: Axes(), Zones: zones,
 		Request: func() provider.CreateRequest { return requestIn("attic") },
 		Look:    func(context.Context) ([]conformance.Thing, error) { return r.look() },
 		Build:   variant, Faults: r.script, Plant: r.plant, SetMark: r.setMark,

@@ -172,6 +172,9 @@ func processConfig(root string) provider.StaticConfig {
 // R5.1.3 with processes of the system: both lease the same names, and must come to the same endpoints.
 func TestCreate_twoProcessesGiveOneLeaseEach(t *testing.T) {
 	root := t.TempDir()
+	if err := os.Mkdir(root+"/endpoints", 0o700); err != nil {
+		t.Fatal(err)
+	}
 	outputs := make([]string, 2)
 	var all sync.WaitGroup
 	for i := range outputs {

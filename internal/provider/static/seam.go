@@ -9,11 +9,11 @@ import (
 // named relative to the lease directory. Every method ends within a second of its ctx; one that is given up may
 // still take effect later, as a whole (R5.2.5).
 type store interface {
-	// Read gives a file. errAbsent is the proof that it is not there: the folder that would hold it is.
+	// Read gives a file. errAbsent is the proof that it is not there: the folder of the leased endpoints is.
 	Read(ctx context.Context, zone, file string) ([]byte, error)
 	// Claims names the files in the folder of the leased endpoints.
 	Claims(ctx context.Context, zone string) ([]string, error)
-	// Prepare makes the folders of a lease directory in which nothing was leased yet, and never the directory.
+	// Prepare makes the folders beside the one of the leased endpoints, and never that.
 	Prepare(ctx context.Context, zone string) error
 	// Make writes a file that is not there yet, whole or not at all. errExists says that it is there, with other content.
 	Make(ctx context.Context, zone, file string, content []byte) error
@@ -37,5 +37,5 @@ var (
 	errExists      = errors.New("is there already")
 	errChanged     = errors.New("has changed meanwhile")
 	errUnreadable  = errors.New("is not a lease that can be read")
-	errNoDirectory = errors.New("the lease directory is not there, or nothing was ever leased in it: see that it is mounted and make it with mkdir -m 0700; the first create makes its folders")
+	errNoDirectory = errors.New("the lease directory has no folder endpoints: see that it is mounted, or set it up once with mkdir -p -m 0700 <leaseDirectory>/endpoints")
 )

@@ -97,7 +97,7 @@ func TestGet_missingDirectoryProvesNothing(t *testing.T) {
 	}{
 		"no directory": {"it is not mounted below its mount point", os.RemoveAll},
 		"empty":        {"it is not mounted on it", func(root string) error { return errors.Join(os.RemoveAll(root), os.Mkdir(root, 0o700)) }},
-		"no leases":    {"half of it is gone", func(root string) error { return os.RemoveAll(filepath.Join(root, "endpoints")) }},
+		"no endpoints": {"half of it is gone", func(root string) error { return os.RemoveAll(filepath.Join(root, "endpoints")) }},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestGet_missingDirectoryProvesNothing(t *testing.T) {
 
 func TestCreate_neverMakesTheDirectoryItself(t *testing.T) {
 	r := mustRig(t, 1)
-	if err := os.Remove(r.root); err != nil {
+	if err := os.RemoveAll(r.root); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.operator().Create(t.Context(), named("attic", "only"))
@@ -290,8 +290,8 @@ func TestCheck_reasonsTable(t *testing.T) {
 	}{
 		"ready":         {"nothing was ever leased there", "none", nil, provider.ReasonReady},
 		"endpoint dead": {"a Create could lease it", "198.18.0.2", nil, ReasonEndpointUnreachable},
-		"no directory":  {"a Create needs it", "none", os.Remove, ReasonLeaseDirectoryUnavailable},
-		"not a folder":  {"a Create needs it", "none", func(root string) error { return os.WriteFile(root+"/endpoints", nil, 0o600) }, provider.ReasonPermissionDenied},
+		"no directory":  {"a Create needs it", "none", os.RemoveAll, ReasonLeaseDirectoryUnavailable},
+		"not a folder":  {"a Create needs it", "none", func(root string) error { return os.WriteFile(root+"/instances", nil, 0o600) }, provider.ReasonPermissionDenied},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
