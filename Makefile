@@ -168,6 +168,11 @@ test-e2e: build k8s ## A Proxy from apply to a request through it and back to no
 test-image: ## The operator's image: two builds have one digest, and nothing is in it that should not be.
 	$(GOTESTSUM) -tags=integration -count=1 -timeout 30m ./test/image/
 
+.PHONY: test-in-cluster
+test-in-cluster: k8s ## The operator's image from the shipped manifests, as a Pod of a real node, on the running lab (needs root).
+	ARCHES=amd64 ./hack/operator-image build
+	@. ./hack/lab-env && $(TOOL) gotestsum --format standard-verbose -- -tags=e2e -count=1 -timeout 30m ./test/incluster/
+
 .PHONY: test-lab
 test-lab: ## The lab leaves nothing behind (starts and ends a lab of its own).
 	$(GOTESTSUM) -tags=lab -count=1 -timeout 15m ./test/lab/...
