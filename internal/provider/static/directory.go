@@ -70,7 +70,7 @@ func (d directory) read(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was read only
+	defer f.Close()
 	if info, err := f.Stat(); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() || info.Size() > maxLease {
@@ -102,7 +102,7 @@ func (d directory) Make(_ context.Context, _, file string, content []byte) error
 	} else if err != nil {
 		return err
 	}
-	defer os.Remove(temp) //nolint:errcheck // a later Make sweeps it
+	defer os.Remove(temp) // a later Make sweeps what stays
 	err = os.Link(temp, d.path(file))
 	if errors.Is(err, fs.ErrExist) {
 		// NFS may repeat a link whose answer was lost, and then finds its own. A lease has a random part.

@@ -179,7 +179,7 @@ func TestCreate_twoProcessesGiveOneLeaseEach(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range outputs {
 		all.Go(func() {
-			other := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // itself
+			other := exec.CommandContext(t.Context(), os.Args[0])
 			other.Env = append(os.Environ(), envDirectory+"="+root)
 			out, err := other.CombinedOutput()
 			if err != nil {
