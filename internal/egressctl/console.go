@@ -105,11 +105,11 @@ func (r *runner) console(ctx context.Context, name string, f *consoleFlags) (err
 
 // notRead says why a console was not read to its end. Ending a --follow is how it is meant to end.
 func (r *runner) notRead(ctx context.Context, at place, name string, f *consoleFlags, err error) error {
-	switch {
-	case interrupted(ctx):
+	if interrupted(ctx) {
 		return fail(CodeInterrupted, "interrupted")
-	case f.follow && ctx.Err() != nil:
-		return nil
+	}
+	if f.follow && ctx.Err() != nil {
+		return nil //nolint:nilerr // it was followed until its time was up
 	}
 	return refused(at, "read the console of "+name, err)
 }

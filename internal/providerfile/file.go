@@ -126,10 +126,10 @@ func (f *File) tell(config provider.Config, changed []string) {
 
 // read reads at most one byte more than a providers file may have: provider.Load refuses it then.
 func read(path string) ([]byte, error) {
-	file, err := os.Open(path) //nolint:gosec // the user's own file, by flag
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, provider.MaxConfig+1))
 }

@@ -101,7 +101,7 @@ func (r *rig) run(t *testing.T, test func(t *testing.T, step func())) {
 		ended := make(chan error, 1)
 		go func() { ended <- r.file.Start(t.Context()) }()
 		test(t, func() {
-			time.Sleep(r.file.Every) // the bubble's time
+			<-time.After(r.file.Every) // the bubble's time
 			synctest.Wait()
 		})
 	})

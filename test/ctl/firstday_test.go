@@ -71,7 +71,7 @@ func TestCheck_findsWhatIsWrongWithAHost(t *testing.T) {
 		}, nil, provider.ReasonPermissionDenied, egressctl.CodeNotReady},
 		"BridgeMissing": {change: func(c *provider.KVMConfig) { c.Hosts[0].Bridge = "br9" }, want: "BridgeNotFound", code: egressctl.CodeNotReady},
 		"NotABridge":    {change: func(c *provider.KVMConfig) { c.Hosts[0].Bridge = "lo" }, want: "NotABridge", code: egressctl.CodeNotReady},
-		"LittleSpace": {change: func(c *provider.KVMConfig) { c.Hosts[0].Pool = small }, want: "LittleSpace", code: egressctl.CodeNotReady},
+		"LittleSpace":   {change: func(c *provider.KVMConfig) { c.Hosts[0].Pool = small }, want: "LittleSpace", code: egressctl.CodeNotReady},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

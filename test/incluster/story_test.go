@@ -152,7 +152,7 @@ func ours(t *testing.T, name string) []string {
 }
 
 func (s *story) operatorLog() string {
-	out, err := exec.Command(filepath.Join(root, "bin", "k8s", "kubectl"), "--kubeconfig", s.kubeconfig(), //nolint:noctx // to say more about a failure
+	out, err := exec.Command(filepath.Join(root, "bin", "k8s", "kubectl"), "--kubeconfig", s.kubeconfig(),
 		"logs", "-n", namespace, "-l", "app.kubernetes.io/name="+operator, "--tail=60", "--prefix").CombinedOutput()
 	if err != nil {
 		return err.Error() + "\n" + string(out)

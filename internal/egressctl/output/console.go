@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,7 +34,7 @@ const (
 // Write never keeps more than a few bytes back.
 func (c *Console) Write(p []byte) (int, error) {
 	var out bytes.Buffer
-	data := append(c.held, p...)
+	data := slices.Concat(c.held, p)
 	for len(data) > 0 {
 		if !utf8.FullRune(data) {
 			break
@@ -93,19 +94,19 @@ func afterEscape(r rune) consoleState {
 func (c *Console) show(out *bytes.Buffer, r rune) {
 	wasReturn := c.returned
 	c.returned = r == '\r'
-	switch {
-	case r == '\n', r == '\r':
+	switch r {
+	case '\n', '\r':
 		if !c.returned || !wasReturn {
 			if r == '\n' && wasReturn {
 				return // its line was ended
 			}
 			out.WriteByte('\n')
 		}
-	case r == '\t':
+	case '\t':
 		out.WriteByte('\t')
-	case r == 0x1b:
+	case 0x1b:
 		c.state = escape
-	case r == 0x9b: // ESC [ in one
+	case 0x9b: // ESC [ in one
 		c.state = control
 	default:
 		if !unicode.IsPrint(r) {

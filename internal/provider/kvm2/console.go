@@ -68,9 +68,9 @@ func readLog(ctx context.Context, c backend, vol volume, from uint64) ([]byte, i
 		}
 	}
 	if err != nil {
-		return nil, int64(from), fmt.Errorf("read volume %s: %w", vol.Name, err) //nolint:gosec // a file's length fits
+		return nil, int64(from), fmt.Errorf("read volume %s: %w", vol.Name, err)
 	}
-	return data, int64(from) + int64(len(data)), nil //nolint:gosec // a file's length fits
+	return data, int64(from) + int64(len(data)), nil
 }
 
 // consoleVolume finds the log, which is in no listing before the pool is refreshed for the first time
