@@ -30,8 +30,12 @@ help: ## This list.
 	  /^[a-z0-9-]+:.*## / { printf "  %-24s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## The whole product on this machine: a lab, a control plane, the operator, two Proxies, a request through each (needs root).
+demo: ## The whole product on this machine, as it is deployed: a lab, a node, the operator as a Pod, two Proxies, a request through each (needs root).
 	@./hack/demo/up
+
+.PHONY: demo-host
+demo-host: ## The quicker way: a control plane without a node, and the operator as a process of this machine (needs root).
+	@./hack/demo/host
 
 .PHONY: demo-shell
 demo-shell: ## The same without Kubernetes: two VMs made with egressctl, and a request through each (needs root).

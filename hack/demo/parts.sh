@@ -66,3 +66,21 @@ foundation() {
   mkdir -p "$demo_dir"
   chmod 700 "$demo_dir"
 }
+
+# two_proxies: applies two, waits for them, and sends a request through each. kubectl and KUBECONFIG are set.
+two_proxies() {
+  local name url
+  say "Two Proxies, one on each host"
+  sed "s|@ORIGIN@|$LAB_ORIGIN_CIDR|; s|@USER@|$demo_user|; s|@PASSWORD@|$demo_password|" hack/demo/proxies.yaml > "$demo_dir/proxies.yaml"
+  show kubectl apply -f "$demo_dir/proxies.yaml"
+  timed ready show kubectl wait --for=condition=Ready --timeout=10m proxy/berlin-1 proxy/berlin-2
+
+  say "What is there"
+  show kubectl get eproxy,ph
+
+  say "A request through each, with the URL of its Secret"
+  for name in berlin-1 berlin-2; do
+    url=$(kubectl get secret "$name-proxy" -o jsonpath='{.data.http_proxy}' | base64 -d)
+    timed "curl-$name" passes_as "$url" "$(kubectl get eproxy "$name" -o jsonpath='{.status.address}')"
+  done
+}
