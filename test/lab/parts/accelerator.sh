@@ -3,7 +3,8 @@
 # then fail in the firmware's first instructions. So the firmware is started once.
 
 find_accelerator() {
-  if kvm_boots_firmware; then echo kvm; else echo qemu; fi >"$LAB_DIR/accelerator"
+  # What the shell says of a QEMU that aborted is not news for the user.
+  if kvm_boots_firmware 2>/dev/null; then echo kvm; else echo qemu; fi >"$LAB_DIR/accelerator"
 }
 
 accelerator() { cat "$LAB_DIR/accelerator"; }
