@@ -139,7 +139,7 @@ test-lab-kvm2: ## kvm2's way to libvirt alone, and creates cut off at each call,
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=lab -count=1 -run 'TestTransport|TestLab_' -parallel 6 -timeout 20m ./internal/provider/kvm2/
 
 .PHONY: test-conformance-kvm2
-test-conformance-kvm2: ## The contract's suite on kvm2 over the running lab's libvirtd and sshd: minutes, and 20 where there is no KVM.
+test-conformance-kvm2: ## The contract's suite on kvm2 over the running lab's libvirtd and sshd: about six minutes.
 	@. ./hack/lab-env && $(GOTESTSUM) -tags=integration -count=1 -run 'TestConformanceOnLibvirtd$$' -timeout 60m ./internal/provider/kvm2/
 
 .PHONY: conformance
